@@ -1,0 +1,1 @@
+//! The admin session: parse, plan, commit, answer rows.

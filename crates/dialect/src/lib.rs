@@ -1,0 +1,16 @@
+//! Our statements as text: the syntax tree, its parser (on sqlparser's tokenizer) and its printer. No meaning.
+//!
+//! The law: `parse(print(statement)) == statement`, and the printed form with secrets redacted parses too.
+
+mod ast;
+mod error;
+mod function;
+mod parser;
+mod printer;
+mod words;
+
+pub use ast::*;
+pub use error::{ErrorKind, SyntaxError};
+pub use function::{MetaFunction, Procedure};
+pub use parser::{Parsed, parse};
+pub use printer::Redacted;

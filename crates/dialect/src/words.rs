@@ -1,0 +1,1 @@
+//! Keywords, and which words must be quoted to be names.

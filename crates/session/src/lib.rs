@@ -1,0 +1,1 @@
+//! One connected client up to authenticated: accept, startup, authentication, limits.

@@ -1,0 +1,10 @@
+//! The catalog kept durable: memory and redb.
+//!
+//! A store keeps the newest catalog, entity by entity, and the history of commits, each with its deltas, so that any
+//! older version can be put together by going backwards.
+
+mod contract;
+
+pub use contract::{
+    Commit, CommitError, Committed, HistoryEntry, Loaded, OpenError, Outcome, REFUSALS_MAX, Record, Store, StoreError,
+};

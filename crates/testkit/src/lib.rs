@@ -1,0 +1,1 @@
+//! Real servers for tests: processes on free ports, clients, conditions to wait for.

@@ -1,0 +1,1 @@
+//! Protocol bytes: startup packets, SCRAM steps, SQLSTATEs. No sockets.
