@@ -121,6 +121,14 @@ macro_rules! entities {
                     $(Self::$entity(entity) => entity.id.into(),)*
                 }
             }
+
+            /// The name of its kind, as stores write it: for ever the same.
+            pub fn kind(&self) -> &'static str {
+                match self {
+                    Self::Database(_) => "Database",
+                    $(Self::$entity(_) => stringify!($entity),)*
+                }
+            }
         }
 
         impl Catalog {
