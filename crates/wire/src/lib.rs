@@ -1,1 +1,18 @@
 //! Protocol bytes: startup packets, SCRAM steps, SQLSTATEs. No sockets.
+//!
+//! Everything here is a function of bytes: "not yet" is `Ok(None)`, and a limit is checked before memory is taken.
+
+mod error;
+pub mod frame;
+pub mod message;
+pub mod scram;
+pub mod sqlstate;
+pub mod startup;
+pub mod verifier;
+
+pub use error::WireError;
+pub use frame::{FrameHeader, frame};
+pub use message::{Report, Severity};
+pub use sqlstate::SqlState;
+pub use startup::{Startup, Untyped, Version, untyped};
+pub use verifier::{ScramVerifier, Sha512Verifier, VerifierError, verifiers, verifiers_with};

@@ -1,0 +1,73 @@
+//! What can be wrong with bytes of a client.
+
+use thiserror::Error;
+
+use crate::sqlstate::SqlState;
+use crate::startup::Version;
+
+/// Bytes that follow no protocol spoken here. The connection cannot go on after one.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// The length word of an untyped packet is too small or too large.
+    #[error("invalid length of startup packet")]
+    PacketLength {
+        /// As the client gave it.
+        length: u32,
+        /// The largest one taken.
+        bytes_max: usize,
+    },
+    /// A packet of fixed size has another size.
+    #[error("invalid length of {packet} packet")]
+    FixedLength {
+        /// Which packet.
+        packet: &'static str,
+        /// As the client gave it.
+        length: usize,
+    },
+    /// The first byte is that of a TLS handshake.
+    #[error("direct TLS connections are not supported")]
+    DirectTls,
+    /// The first bytes are an HTTP request.
+    #[error("this is not an HTTP server")]
+    Http,
+    /// Neither a known request nor protocol 3.
+    #[error("unsupported frontend protocol {0}: server supports 3.0 to 3.2")]
+    Version(Version),
+    /// The parameters do not end where the packet ends.
+    #[error("invalid startup packet layout: expected terminator as last byte")]
+    Terminator,
+    /// A parameter has a name but no value.
+    #[error("invalid startup packet layout: parameter \"{0}\" has no value")]
+    ValueMissing(String),
+    /// A parameter comes twice.
+    #[error("invalid startup packet layout: parameter \"{0}\" is given twice")]
+    Duplicate(String),
+    /// Text is not UTF-8.
+    #[error("invalid byte sequence for encoding \"UTF8\" in startup packet")]
+    Utf8,
+    /// The length word of a message is too small or too large.
+    #[error("invalid message length")]
+    MessageLength {
+        /// The type byte.
+        kind: u8,
+        /// As the client gave it.
+        length: u32,
+        /// The largest one taken.
+        bytes_max: usize,
+    },
+    /// A message's content does not follow its layout.
+    #[error("invalid {0} message")]
+    Layout(&'static str),
+}
+
+impl WireError {
+    /// The SQLSTATE a client is told.
+    pub fn sqlstate(&self) -> SqlState {
+        match self {
+            Self::Version(_) | Self::DirectTls => SqlState::FeatureNotSupported,
+            Self::Utf8 => SqlState::CharacterNotInRepertoire,
+            _ => SqlState::ProtocolViolation,
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side. Each state is a type that the next message consumes:
+//! [`Exchange`], then [`Challenged`], then [`Proven`].
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rand::CryptoRng;
+use subtle::ConstantTimeEq;
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use crate::sqlstate::SqlState;
+use crate::verifier::{Key, ScramVerifier, hmac, sha256};
+
+/// The mechanism's name.
+pub const MECHANISM: &str = "SCRAM-SHA-256";
+/// The longest message of a client that is read, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 4096;
+
+const NONCE_BYTES: usize = 18;
+
+/// Why an exchange ended without proof.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ScramError {
+    /// The message does not follow its grammar.
+    #[error("malformed SCRAM message")]
+    Malformed(&'static str),
+    /// The message is too long to be read.
+    #[error("SCRAM message is too long")]
+    TooLong,
+    /// The client binds to a TLS channel that is not there.
+    #[error(
+        "client selected SCRAM-SHA-256 without channel binding, but the SCRAM message includes channel binding data"
+    )]
+    ChannelBinding,
+    /// The client wants to act as somebody else.
+    #[error("client uses authorization identity, but it is not supported")]
+    AuthorizationIdentity,
+    /// The client demands an extension.
+    #[error("client requires an unsupported SCRAM extension")]
+    Extension,
+    /// The channel binding differs from what was said at first.
+    #[error("SCRAM channel binding check failed")]
+    BindingChanged,
+    /// The nonce is not the one of this exchange.
+    #[error("invalid SCRAM response")]
+    Nonce,
+    /// The proof does not hold: the password is wrong.
+    #[error("invalid SCRAM proof")]
+    Proof,
+}
+
+impl ScramError {
+    /// The SQLSTATE a client is told.
+    pub fn sqlstate(self) -> SqlState {
+        match self {
+            Self::AuthorizationIdentity | Self::Extension => SqlState::FeatureNotSupported,
+            Self::BindingChanged => SqlState::InvalidAuthorization,
+            Self::Proof => SqlState::InvalidPassword,
+            _ => SqlState::ProtocolViolation,
+        }
+    }
+
+    /// What about the message is wrong, as a sentence.
+    pub fn detail(self) -> Option<&'static str> {
+        match self {
+            Self::Malformed(detail) => Some(detail),
+            Self::Nonce => Some("Nonce does not match."),
+            _ => None,
+        }
+    }
+}
+
+/// A server that waits for the client's first message.
+#[derive(Debug)]
+pub struct Exchange {
+    verifier: ScramVerifier,
+    nonce: String,
+}
+
+/// A server that has sent its challenge and waits for the proof.
+#[derive(Debug)]
+pub struct Challenged {
+    verifier: ScramVerifier,
+    /// `c=` must have these bytes again.
+    binding: &'static str,
+    nonce: String,
+    client_first_bare: String,
+    server_first: String,
+}
+
+/// An exchange that ended well.
+#[derive(Debug)]
+pub struct Proven {
+    /// The server's last message.
+    pub server_final: String,
+    /// What the client proved with; upstreams that keep the same verifier accept it too.
+    pub client_key: ClientKey,
+}
+
+/// The key that stands for the password in every later proof. Kept in memory only, and never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ClientKey(Zeroizing<Key>);
+
+impl ClientKey {
+    /// The key itself, for the code that must prove with it.
+    pub fn reveal(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ClientKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClientKey")
+    }
+}
+
+impl Exchange {
+    /// Begins: the client shall prove that it knows the password of this verifier.
+    pub fn new(verifier: ScramVerifier, rng: &mut impl CryptoRng) -> Self {
+        let mut nonce = [0; NONCE_BYTES];
+        rng.fill_bytes(&mut nonce);
+        Self { verifier, nonce: BASE64.encode(nonce) }
+    }
+
+    /// Takes the client's first message and makes the server's.
+    ///
+    /// # Errors
+    /// When the message is refused; the exchange is over then.
+    pub fn challenge(self, client_first: &[u8]) -> Result<(String, Challenged), ScramError> {
+        let message = readable(client_first)?;
+        let (binding, bare) = gs2_header(message)?;
+        if bare.starts_with("m=") {
+            return Err(ScramError::Extension);
+        }
+        let mut attributes = bare.split(',');
+        // PostgreSQL's clients leave the name empty or send anything: the startup packet has the user's name.
+        attribute(attributes.next(), "n=", "Attribute \"n\" expected.")?;
+        let client_nonce = attribute(attributes.next(), "r=", "Attribute \"r\" expected.")?;
+        if client_nonce.is_empty() || !client_nonce.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(ScramError::Malformed("Non-printable characters in SCRAM nonce."));
+        }
+        check_extensions(attributes)?;
+        let nonce = format!("{client_nonce}{}", self.nonce);
+        let server_first = format!("r={nonce},s={},i={}", BASE64.encode(&self.verifier.salt), self.verifier.iterations);
+        let challenged = Challenged {
+            verifier: self.verifier,
+            binding,
+            nonce,
+            client_first_bare: bare.to_owned(),
+            server_first: server_first.clone(),
+        };
+        Ok((server_first, challenged))
+    }
+}
+
+impl Challenged {
+    /// Takes the client's last message and checks the proof in it.
+    ///
+    /// # Errors
+    /// When the message is refused or the proof does not hold; the exchange is over then.
+    pub fn prove(self, client_final: &[u8]) -> Result<Proven, ScramError> {
+        let message = readable(client_final)?;
+        let (without_proof, proof) =
+            message.rsplit_once(",p=").ok_or(ScramError::Malformed("Attribute \"p\" expected."))?;
+        let mut attributes = without_proof.split(',');
+        let binding = attribute(attributes.next(), "c=", "Attribute \"c\" expected.")?;
+        let nonce = attribute(attributes.next(), "r=", "Attribute \"r\" expected.")?;
+        check_extensions(attributes)?;
+        let proof = BASE64.decode(proof).ok().and_then(|proof| Key::try_from(proof).ok());
+        let proof = proof.ok_or(ScramError::Malformed("Malformed proof in client-final-message."))?;
+        if binding != BASE64.encode(self.binding) {
+            return Err(ScramError::BindingChanged);
+        }
+        if !bool::from(nonce.as_bytes().ct_eq(self.nonce.as_bytes())) {
+            return Err(ScramError::Nonce);
+        }
+        let signed: &[&[u8]] =
+            &[self.client_first_bare.as_bytes(), b",", self.server_first.as_bytes(), b",", without_proof.as_bytes()];
+        let mut client_key = ClientKey(Zeroizing::new(hmac(&self.verifier.stored_key, signed)));
+        for (byte, proof) in client_key.0.iter_mut().zip(proof) {
+            *byte ^= proof;
+        }
+        if !bool::from(sha256(client_key.reveal()).ct_eq(&self.verifier.stored_key)) {
+            return Err(ScramError::Proof);
+        }
+        let server_final = format!("v={}", BASE64.encode(hmac(&self.verifier.server_key, signed)));
+        Ok(Proven { server_final, client_key })
+    }
+}
+
+fn readable(message: &[u8]) -> Result<&str, ScramError> {
+    if message.len() > MESSAGE_BYTES_MAX {
+        return Err(ScramError::TooLong);
+    }
+    match std::str::from_utf8(message) {
+        Ok(message) if !message.contains('\0') => Ok(message),
+        _ => Err(ScramError::Malformed("The message is no text.")),
+    }
+}
+
+/// Takes the header off that says whether there is a channel binding; there is none without TLS. `y` means that the
+/// client could bind but was not offered to, which is so.
+fn gs2_header(message: &str) -> Result<(&'static str, &str), ScramError> {
+    let (binding, rest) = if let Some(rest) = message.strip_prefix("n,") {
+        ("n,,", rest)
+    } else if let Some(rest) = message.strip_prefix("y,") {
+        ("y,,", rest)
+    } else if message.starts_with("p=") {
+        return Err(ScramError::ChannelBinding);
+    } else {
+        return Err(ScramError::Malformed("Unexpected channel-binding flag."));
+    };
+    if rest.starts_with("a=") {
+        return Err(ScramError::AuthorizationIdentity);
+    }
+    let bare = rest.strip_prefix(',').ok_or(ScramError::Malformed("Comma expected after the GS2 header."))?;
+    Ok((binding, bare))
+}
+
+fn attribute<'a>(part: Option<&'a str>, name: &str, missing: &'static str) -> Result<&'a str, ScramError> {
+    part.and_then(|part| part.strip_prefix(name)).ok_or(ScramError::Malformed(missing))
+}
+
+/// Optional extensions are `letter=value`; they change nothing here.
+fn check_extensions<'a>(attributes: impl Iterator<Item = &'a str>) -> Result<(), ScramError> {
+    for extension in attributes {
+        if !matches!(extension.as_bytes(), [name, b'=', _, ..] if name.is_ascii_alphabetic()) {
+            return Err(ScramError::Malformed("Invalid extension attribute."));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
