@@ -73,7 +73,7 @@ impl<I: Ord + Copy, E: Named> Entities<I, E> {
         if let Some(old_name) = old_name
             && Some(&old_name) != entity.name()
         {
-            self.names.remove(&old_name);
+            self.forget(&old_name, id);
         }
         if let Some(name) = entity.name() {
             // Removed first: the map would keep the old spelling of a key that compares equal.
@@ -87,9 +87,16 @@ impl<I: Ord + Copy, E: Named> Entities<I, E> {
     pub(crate) fn take(&mut self, id: I) -> Option<Arc<E>> {
         let before = self.rows.remove(&id)?;
         if let Some(name) = before.name() {
-            self.names.remove(name);
+            self.forget(name, id);
         }
         Some(before)
+    }
+
+    /// Forgets a name, unless another entity has got it meanwhile: deltas may swap two names.
+    fn forget(&mut self, name: &Name, id: I) {
+        if self.names.get(name) == Some(&id) {
+            self.names.remove(name);
+        }
     }
 }
 

@@ -4,7 +4,13 @@
 //! older version can be put together by going backwards.
 
 mod contract;
+mod history;
+mod memory;
+mod redb_store;
 
 pub use contract::{
     Commit, CommitError, Committed, HistoryEntry, Loaded, OpenError, Outcome, REFUSALS_MAX, Record, Store, StoreError,
 };
+pub use history::REFUSAL_BYTES_MAX;
+pub use memory::MemoryStore;
+pub use redb_store::RedbStore;

@@ -1,0 +1,243 @@
+//! What is in the file: its tables, keys and values. The module above says how they hang together.
+
+use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata, Table, TableDefinition, WriteTransaction};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use switchyard_catalog::{Delta, Entity};
+use thiserror::Error;
+
+use crate::contract::{Commit, HistoryEntry, Loaded, Outcome, REFUSALS_MAX, Record};
+
+/// The format this program writes, and the newest it reads.
+pub(super) const FORMAT: u64 = 1;
+
+/// `format`, `version`, `id_next`. Its name and types stay the same in every format, so that any program can read
+/// `format`.
+pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
+/// The newest catalog: kind and id -> the entity as JSON.
+const ENTITIES: TableDefinition<(&str, u64), &[u8]> = TableDefinition::new("entities");
+/// Version, section, part -> JSON.
+const HISTORY: TableDefinition<(u64, u8, u32), &[u8]> = TableDefinition::new("history");
+/// The newest version when it was noted, and a number that rises -> a [`HistoryEntry`] as JSON.
+const REFUSALS: TableDefinition<(u64, u64), &[u8]> = TableDefinition::new("refusals");
+
+/// Section of [`HISTORY`]: one part, a [`RecordHead`].
+const SECTION_RECORD: u8 = 0;
+/// Section of [`HISTORY`]: lists of statements.
+const SECTION_STATEMENTS: u8 = 1;
+/// Section of [`HISTORY`]: lists of deltas.
+const SECTION_DELTAS: u8 = 2;
+
+/// A part of a list is closed when it is longer than this. redb gives a value a power of two of pages: the rest of the
+/// 64 KiB is for the last item.
+const PART_BYTES: usize = 56 * 1024;
+
+/// Why the file could not be read or written.
+#[derive(Debug, Error)]
+pub(super) enum Fault {
+    /// redb says so.
+    #[error(transparent)]
+    Redb(redb::Error),
+    /// A value is not what was written.
+    #[error("table \"{table}\" has a value that makes no sense")]
+    Value {
+        /// Where.
+        table: &'static str,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// Something cannot be written as JSON.
+    #[error("cannot be written as JSON")]
+    Json(#[source] serde_json::Error),
+    /// A row is not there.
+    #[error("table \"{table}\" lacks a row for version {version}")]
+    Missing {
+        /// Where.
+        table: &'static str,
+        /// Of which version.
+        version: u64,
+    },
+    /// redb panicked.
+    #[error("the storage engine failed: {0}")]
+    Panicked(String),
+}
+
+macro_rules! from_redb {
+    ($($error:ident),*) => {$(
+        impl From<redb::$error> for Fault {
+            fn from(error: redb::$error) -> Self {
+                Self::Redb(error.into())
+            }
+        }
+    )*};
+}
+
+from_redb!(StorageError, TableError, TransactionError, CommitError);
+
+impl Fault {
+    /// Whether the file is still as good as before: it was the data that could not be written.
+    pub(super) fn harmless(&self) -> bool {
+        match self {
+            Self::Redb(redb::Error::ValueTooLarge(_)) | Self::Json(_) | Self::Value { .. } | Self::Missing { .. } => {
+                true
+            }
+            Self::Redb(_) | Self::Panicked(_) => false,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct RecordHead {
+    time_us: i64,
+    user: String,
+    client: String,
+}
+
+/// Makes the tables of a new file.
+pub(super) fn initialize(transaction: &WriteTransaction) -> Result<(), Fault> {
+    transaction.open_table(META)?.insert("format", FORMAT)?;
+    transaction.open_table(ENTITIES)?;
+    transaction.open_table(HISTORY)?;
+    transaction.open_table(REFUSALS)?;
+    Ok(())
+}
+
+/// The newest version, as a transaction that writes sees it; 0 when there is none.
+pub(super) fn head_to_write_on(transaction: &WriteTransaction) -> Result<u64, Fault> {
+    let meta = transaction.open_table(META)?;
+    Ok(meta.get("version")?.map_or(0, |version| version.value()))
+}
+
+/// The newest version; 0 when there is none.
+fn head(transaction: &ReadTransaction) -> Result<u64, Fault> {
+    let meta = transaction.open_table(META)?;
+    Ok(meta.get("version")?.map_or(0, |version| version.value()))
+}
+
+/// Writes all of a commit.
+pub(super) fn write_commit(transaction: &WriteTransaction, version: u64, commit: &Commit) -> Result<(), Fault> {
+    let mut meta = transaction.open_table(META)?;
+    meta.insert("version", version)?;
+    meta.insert("id_next", commit.id_next)?;
+    write_entities(transaction, &commit.deltas)?;
+
+    let Record { time_us, user, client, statements } = &commit.record;
+    let head = RecordHead { time_us: *time_us, user: user.clone(), client: client.clone() };
+    let mut history = transaction.open_table(HISTORY)?;
+    history.insert((version, SECTION_RECORD, 0), serde_json::to_vec(&head).map_err(Fault::Json)?.as_slice())?;
+    write_list(&mut history, version, SECTION_STATEMENTS, statements)?;
+    write_list(&mut history, version, SECTION_DELTAS, &commit.deltas)
+}
+
+fn write_entities(transaction: &WriteTransaction, deltas: &[Delta]) -> Result<(), Fault> {
+    let mut entities = transaction.open_table(ENTITIES)?;
+    let mut value = Vec::new();
+    for delta in deltas {
+        match (&delta.before, &delta.after) {
+            (_, Some(after)) => {
+                value.clear();
+                serde_json::to_writer(&mut value, after).map_err(Fault::Json)?;
+                entities.insert((after.kind(), after.id()), value.as_slice())?;
+            }
+            (Some(before), None) => {
+                entities.remove((before.kind(), before.id()))?;
+            }
+            (None, None) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Writes a list in parts, so that no value is much longer than [`PART_BYTES`] unless a single item is.
+fn write_list<T: Serialize>(
+    history: &mut Table<'_, (u64, u8, u32), &[u8]>,
+    version: u64,
+    section: u8,
+    items: &[T],
+) -> Result<(), Fault> {
+    let mut part = 0;
+    let mut value = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        value.push(if value.is_empty() { b'[' } else { b',' });
+        serde_json::to_writer(&mut value, item).map_err(Fault::Json)?;
+        if value.len() > PART_BYTES || index + 1 == items.len() {
+            value.push(b']');
+            history.insert((version, section, part), value.as_slice())?;
+            value.clear();
+            part += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a refusal and forgets the oldest if there are too many.
+pub(super) fn write_refusal(transaction: &WriteTransaction, entry: &HistoryEntry) -> Result<(), Fault> {
+    let head = head_to_write_on(transaction)?;
+    let mut refusals = transaction.open_table(REFUSALS)?;
+    let sequence = refusals.last()?.map_or(0, |(key, _)| key.value().1.saturating_add(1));
+    refusals.insert((head, sequence), serde_json::to_vec(entry).map_err(Fault::Json)?.as_slice())?;
+    if refusals.len()? > REFUSALS_MAX as u64 {
+        refusals.pop_first()?;
+    }
+    Ok(())
+}
+
+/// Reads the newest catalog.
+pub(super) fn read_newest(transaction: &ReadTransaction) -> Result<Option<Loaded>, Fault> {
+    let meta = transaction.open_table(META)?;
+    let Some(version) = meta.get("version")?.map(|version| version.value()) else {
+        return Ok(None);
+    };
+    let id_next = meta.get("id_next")?.ok_or(Fault::Missing { table: "meta", version })?.value();
+    let table = transaction.open_table(ENTITIES)?;
+    let mut entities: Vec<Entity> = Vec::with_capacity(usize::try_from(table.len()?).unwrap_or(0));
+    for row in table.iter()? {
+        entities.push(parse("entities", row?.1.value())?);
+    }
+    Ok(Some(Loaded { version, id_next, entities }))
+}
+
+/// Reads what happened after version `after` was made.
+pub(super) fn read_history(
+    transaction: &ReadTransaction,
+    after: u64,
+    limit: usize,
+) -> Result<Vec<HistoryEntry>, Fault> {
+    let refusals = transaction.open_table(REFUSALS)?;
+    let refusals = refusals.range((after, 0)..)?.map(|row| {
+        let (key, value) = row?;
+        Ok((key.value().0, parse("refusals", value.value())?))
+    });
+    let commit = |version| {
+        let record = read_record(transaction, version)?;
+        Ok(HistoryEntry { version, record, outcome: Outcome::Committed })
+    };
+    crate::history::in_order(after, head(transaction)?, limit, refusals, commit)
+}
+
+fn read_record(transaction: &ReadTransaction, version: u64) -> Result<Record, Fault> {
+    let history = transaction.open_table(HISTORY)?;
+    let head = history.get((version, SECTION_RECORD, 0))?.ok_or(Fault::Missing { table: "history", version })?;
+    let RecordHead { time_us, user, client } = parse("history", head.value())?;
+    Ok(Record { time_us, user, client, statements: read_list(transaction, version, SECTION_STATEMENTS)? })
+}
+
+/// Reads what made a version; `None` when history does not have it.
+pub(super) fn read_deltas(transaction: &ReadTransaction, version: u64) -> Result<Option<Vec<Delta>>, Fault> {
+    if transaction.open_table(HISTORY)?.get((version, SECTION_RECORD, 0))?.is_none() {
+        return Ok(None);
+    }
+    read_list(transaction, version, SECTION_DELTAS).map(Some)
+}
+
+fn read_list<T: DeserializeOwned>(transaction: &ReadTransaction, version: u64, section: u8) -> Result<Vec<T>, Fault> {
+    let mut items = Vec::new();
+    for row in transaction.open_table(HISTORY)?.range((version, section, 0)..=(version, section, u32::MAX))? {
+        items.append(&mut parse::<Vec<T>>("history", row?.1.value())?);
+    }
+    Ok(items)
+}
+
+fn parse<T: DeserializeOwned>(table: &'static str, value: &[u8]) -> Result<T, Fault> {
+    serde_json::from_slice(value).map_err(|source| Fault::Value { table, source })
+}

@@ -1,0 +1,2 @@
+//! Stores and other processes.
+fn main() {}

@@ -1,0 +1,1 @@
+//! What the file does besides what every store promises.
