@@ -1,5 +1,7 @@
 //! The catalog as a value: tables of entities that share structure between versions.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::entity::*;
 use crate::id::*;
+use crate::index::Index;
 use crate::name::Name;
 
 /// An entity that has a name of its own kind.
@@ -69,11 +72,8 @@ impl<I: Ord + Copy, E: Named> Entities<I, E> {
     /// Puts an entity in, or in the place of the one with the same id; returns that one.
     pub(crate) fn put(&mut self, id: I, entity: Arc<E>) -> Option<Arc<E>> {
         let before = self.rows.insert(id, Arc::clone(&entity));
-        let old_name = before.as_ref().and_then(|old| old.name().cloned());
-        if let Some(old_name) = old_name
-            && Some(&old_name) != entity.name()
-        {
-            self.forget(&old_name, id);
+        if let Some(old) = &before {
+            self.forget_name(old, id);
         }
         if let Some(name) = entity.name() {
             // Removed first: the map would keep the old spelling of a key that compares equal.
@@ -83,20 +83,20 @@ impl<I: Ord + Copy, E: Named> Entities<I, E> {
         before
     }
 
+    /// Forgets a name, unless another entity has got it meanwhile: deltas may swap two names.
+    fn forget_name(&mut self, entity: &E, id: I) {
+        if let Some(name) = entity.name()
+            && self.names.get(name) == Some(&id)
+        {
+            self.names.remove(name);
+        }
+    }
+
     /// Takes an entity out.
     pub(crate) fn take(&mut self, id: I) -> Option<Arc<E>> {
         let before = self.rows.remove(&id)?;
-        if let Some(name) = before.name() {
-            self.forget(name, id);
-        }
+        self.forget_name(&before, id);
         Some(before)
-    }
-
-    /// Forgets a name, unless another entity has got it meanwhile: deltas may swap two names.
-    fn forget(&mut self, name: &Name, id: I) {
-        if self.names.get(name) == Some(&id) {
-            self.names.remove(name);
-        }
     }
 }
 
@@ -109,11 +109,12 @@ macro_rules! entities {
             pub(crate) id_next: u64,
             pub(crate) database: Arc<Database>,
             $(pub(crate) $field: Entities<$id, $entity>,)*
+            pub(crate) index: Index,
         }
 
         /// Any entity, as stores keep it.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-        #[serde(tag = "kind")]
+        #[serde(tag = "entity")]
         pub enum Entity {
             /// The database.
             Database(Arc<Database>),
@@ -152,8 +153,7 @@ macro_rules! entities {
                     $(.chain(self.$field.iter().map(|entity| Entity::$entity(Arc::clone(entity)))))*
             }
 
-            /// Puts one entity in, without any check: for stores that load what was checked when it was made.
-            pub(crate) fn put(&mut self, entity: Entity) -> Option<Entity> {
+            fn put_row(&mut self, entity: Entity) -> Option<Entity> {
                 match entity {
                     Entity::Database(entity) => {
                         let before = std::mem::replace(&mut self.database, entity);
@@ -163,8 +163,7 @@ macro_rules! entities {
                 }
             }
 
-            /// Takes out the entity that has the id and kind of this one. The database stays.
-            pub(crate) fn take(&mut self, entity: &Entity) -> Option<Entity> {
+            fn take_row(&mut self, entity: &Entity) -> Option<Entity> {
                 match entity {
                     Entity::Database(_) => None,
                     $(Entity::$entity(entity) => self.$field.take(entity.id).map(Entity::$entity),)*
@@ -178,9 +177,41 @@ macro_rules! entities {
                     id_next: ID_FIRST,
                     database: Arc::new(database),
                     $($field: Entities::default(),)*
+                    index: Index::default(),
                 }
             }
+
+            /// What makes of this catalog the other one.
+            pub fn diff(&self, to: &Self) -> Vec<Delta> {
+                let mut deltas = Vec::new();
+                if !Arc::ptr_eq(&self.database, &to.database) {
+                    deltas.push(Delta {
+                        before: Some(Entity::Database(Arc::clone(&self.database))),
+                        after: Some(Entity::Database(Arc::clone(&to.database))),
+                    });
+                }
+                $(
+                    let old = self.$field.rows.values();
+                    deltas.extend(old.filter_map(|old| {
+                        let new = to.$field.find(old.id);
+                        (!new.is_some_and(|new| Arc::ptr_eq(old, new))).then(|| Delta {
+                            before: Some(Entity::$entity(Arc::clone(old))),
+                            after: new.map(|new| Entity::$entity(Arc::clone(new))),
+                        })
+                    }));
+                    let new = to.$field.rows.values().filter(|new| self.$field.find(new.id).is_none());
+                    deltas.extend(new.map(|new| Delta { before: None, after: Some(Entity::$entity(Arc::clone(new))) }));
+                )*
+                deltas.retain(|delta| !delta.is_empty());
+                deltas
+            }
         }
+
+        $(impl From<$entity> for Entity {
+            fn from(entity: $entity) -> Self {
+                Self::$entity(Arc::new(entity))
+            }
+        })*
 
         $(entities!(@$named $entity);)*
     };
@@ -237,6 +268,38 @@ impl Delta {
     pub fn reversed(self) -> Self {
         Self { before: self.after, after: self.before }
     }
+
+    /// Whether nothing changed, not even how a name is spelled.
+    pub fn is_empty(&self) -> bool {
+        match (&self.before, &self.after) {
+            (None, None) => true,
+            // Equal names may differ in case, which `Debug` shows and `==` does not.
+            (Some(before), Some(after)) => before == after && format!("{before:?}") == format!("{after:?}"),
+            _ => false,
+        }
+    }
+}
+
+/// Puts the deltas of several steps together: at most one an entity, from the first before to the last after. What
+/// came back to where it was is left out.
+pub fn merge_deltas(deltas: Vec<Delta>) -> Vec<Delta> {
+    let mut merged: BTreeMap<u64, Delta> = BTreeMap::new();
+    for delta in deltas {
+        let Some(id) = delta.after.as_ref().or(delta.before.as_ref()).map(Entity::id) else { continue };
+        match merged.entry(id) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(delta);
+            }
+            Entry::Occupied(mut occupied) => occupied.get_mut().after = delta.after,
+        }
+    }
+    merged.into_values().filter(|delta| !delta.is_empty()).collect()
+}
+
+impl From<Database> for Entity {
+    fn from(database: Database) -> Self {
+        Self::Database(Arc::new(database))
+    }
 }
 
 impl Catalog {
@@ -273,6 +336,30 @@ impl Catalog {
         catalog.version = version;
         catalog.id_next = id_next;
         Some(catalog)
+    }
+
+    /// The same catalog under another version number.
+    #[must_use]
+    pub fn with_version(mut self, version: u64) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Puts one entity in, without any check: for stores that load what was checked when it was made.
+    pub(crate) fn put(&mut self, entity: Entity) -> Option<Entity> {
+        let before = self.put_row(entity.clone());
+        if let Some(before) = &before {
+            self.index.forget(before);
+        }
+        self.index.learn(&entity);
+        before
+    }
+
+    /// Takes out the entity that has the id and kind of this one. The database stays.
+    pub(crate) fn take(&mut self, entity: &Entity) -> Option<Entity> {
+        let before = self.take_row(entity)?;
+        self.index.forget(&before);
+        Some(before)
     }
 
     /// The catalog after these deltas, as version `version`; for history, which goes backwards, and for followers of a store.

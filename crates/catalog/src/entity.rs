@@ -422,7 +422,7 @@ pub struct WorkloadGrant {
 /// Which connections an authentication record is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AuthenticationAccess {
-    /// The Unix socket and loopback.
+    /// The Unix socket; a client over loopback TCP is a host.
     Local,
     /// A network, with or without TLS.
     Host {

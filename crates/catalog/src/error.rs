@@ -4,6 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::initial::PUBLIC_ROLE;
 use crate::name::Name;
 
 /// The kinds of objects, as messages name them.
@@ -66,6 +67,36 @@ impl ObjectKind {
         }
     }
 
+    /// At the start of a sentence: `Network address`.
+    pub fn capitalised(self) -> &'static str {
+        match self {
+            Self::Node => "Node",
+            Self::Subcluster => "Subcluster",
+            Self::FaultGroup => "Fault group",
+            Self::NetworkAddress => "Network address",
+            Self::NetworkInterface => "Network interface",
+            Self::Subnet => "Subnet",
+            Self::LoadBalanceGroup => "Load balance group",
+            Self::RoutingRule => "Routing rule",
+            Self::Workload => "Workload",
+            Self::User => "User",
+            Self::Role => "Role",
+            Self::Grantee => "User or role",
+            Self::Authentication => "Authentication",
+            Self::UserMapping => "User mapping",
+            Self::TableGroup => "Table group",
+            Self::Database => "Database",
+        }
+    }
+
+    /// Several of them, in a sentence: `network addresses`.
+    pub fn plural(self) -> String {
+        match self {
+            Self::NetworkAddress => "network addresses".to_owned(),
+            other => format!("{other}s"),
+        }
+    }
+
     /// As Vertica's dependency messages name it: network addresses and interfaces are one class there.
     pub fn class(self) -> &'static str {
         match self {
@@ -92,14 +123,251 @@ impl fmt::Display for ObjectKind {
     }
 }
 
+/// What is wrong with an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AddressFault {
+    /// There is nothing.
+    Empty,
+    /// 127.0.0.0/8 or ::1, for a node that is not on loopback itself.
+    Loopback,
+    /// 0.0.0.0 or ::.
+    Unspecified,
+    /// 224.0.0.0/4 or ff00::/8.
+    Multicast,
+    /// 255.255.255.255.
+    Broadcast,
+}
+
+/// Which of two caps on shards was met (`reference/hologres.md` §1.3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ShardCap {
+    /// Of one table group.
+    TableGroup,
+    /// Of all table groups together.
+    Cluster,
+}
+
 /// Why a change was refused. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "each variant's fields are the facts of its text")]
 pub enum CatalogError {
-    /// E_DUP.
-    #[error("{kind} \"{name}\" already exists")]
+    /// E_DUP. `kind` is that of the object that has the name, [`ObjectKind::Workload`] when the workload has a rule.
+    #[error("Object \"{name}\" already exists")]
     Exists { kind: ObjectKind, name: Name },
     /// E_NOOBJ.
-    #[error("{kind} \"{name}\" does not exist")]
+    #[error("{} \"{name}\" does not exist", kind.capitalised())]
     Missing { kind: ObjectKind, name: Name, nearest: Option<Name> },
+    /// A list names something twice.
+    #[error("{kind} \"{name}\" is named more than once")]
+    Repeated { kind: ObjectKind, name: Name },
+    /// What should be taken out of something is not in it.
+    #[error("{} \"{name}\" does not exist in {holder_kind} \"{holder}\"", kind.capitalised())]
+    NotMember { kind: ObjectKind, name: Name, holder_kind: ObjectKind, holder: Name },
+    /// What should be put into something is in it, or in another of its kind.
+    #[error("{kind} \"{name}\" is already in {holder_kind} \"{holder}\"")]
+    AlreadyMember { kind: ObjectKind, name: Name, holder_kind: ObjectKind, holder: Name },
+
+    /// E_KIND.
+    #[error("Load balance group \"{group}\" holds {}; {} cannot be added", holds.plural(), given.plural())]
+    GroupKind { group: Name, holds: ObjectKind, given: ObjectKind },
+    /// E_NODEDUP.
+    #[error("Load balance group \"{group}\" already has an address on node \"{node}\"")]
+    NodeDuplicate { group: Name, node: Name },
+    /// Fault groups and subclusters need a filter.
+    #[error("load balance group \"{group}\" has no filter")]
+    FilterMissing { group: Name },
+    /// Network addresses take no filter.
+    #[error("load balance group \"{group}\" holds network addresses, which take no filter")]
+    FilterForbidden { group: Name },
+    /// CREATE with no member.
+    #[error("load balance group \"{group}\" needs at least one member")]
+    NoMembers { group: Name },
+
+    /// The action is for the other type of routing rule. `workload` says which type this one is.
+    #[error("{action} does not apply to routing rule \"{rule}\"")]
+    RuleType { rule: Name, workload: bool, action: &'static str },
+    /// A workload rule keeps at least one subcluster.
+    #[error("routing rule \"{rule}\" needs at least one subcluster")]
+    LastSubcluster { rule: Name },
+
+    /// E_DEP. In the order of creation within each kind.
+    #[error("DROP failed due to dependencies")]
+    Dependents { kind: ObjectKind, name: Name, dependents: Vec<(ObjectKind, Name)> },
+    /// The superuser, predefined roles, the default subcluster. `action` is a participle: `dropped`.
+    #[error("{kind} \"{name}\" cannot be {action}")]
+    Protected { kind: ObjectKind, name: Name, action: &'static str },
+    /// At least one subcluster is primary.
+    #[error("subcluster \"{subcluster}\" is the only primary subcluster")]
+    LastPrimary { subcluster: Name },
+    /// Nodes dropped from a subcluster go to the default one, so this one's cannot be.
+    #[error("node \"{node}\" cannot be dropped from the default subcluster \"{subcluster}\"")]
+    DefaultSubclusterNode { node: Name, subcluster: Name },
+    /// A fault group cannot be inside itself.
+    #[error("fault group \"{child}\" cannot be added to \"{group}\": it would contain itself")]
+    FaultGroupCycle { group: Name, child: Name },
+
+    /// A role cannot be granted to itself, directly or by way of others.
+    #[error("role \"{role}\" cannot be granted to role \"{grantee}\": it would be granted to itself")]
+    RoleCycle { role: Name, grantee: Name },
+    /// DEFAULT ROLE of a role that the user was not granted.
+    #[error("role \"{role}\" has not been granted to user \"{user}\"")]
+    RoleNotGranted { role: Name, user: Name },
+    /// GRANT role by somebody who is no superuser and has no ADMIN OPTION.
+    #[error("user \"{grantor}\" may not grant role \"{role}\"")]
+    MayNotGrant { grantor: Name, role: Name },
+    /// REVOKE without CASCADE from somebody who granted it on.
+    #[error("dependent privileges exist")]
+    GrantedOn { role: Name, grantor: Name, grantees: Vec<Name> },
+    /// There is one superuser.
+    #[error("user \"{name}\" cannot be a superuser: \"{superuser}\" is the only one")]
+    SecondSuperuser { name: Name, superuser: Name },
+    /// The pair of user and node has a mapping. `None` is PUBLIC, and every node.
+    #[error("user mapping for {} already exists", pair(user.as_ref(), node.as_ref()))]
+    MappingExists { user: Option<Name>, node: Option<Name> },
+    /// The pair of user and node has no mapping. `None` is PUBLIC, and every node.
+    #[error("user mapping for {} does not exist", pair(user.as_ref(), node.as_ref()))]
+    MappingMissing { user: Option<Name>, node: Option<Name> },
+
+    /// E_BADIP: an address that clients could not use.
+    #[error("Invalid IP address \"{host}\"")]
+    BadAddress { host: String, fault: AddressFault },
+    /// A number beyond its limits.
+    #[error("{what} must be between {min} and {max}, not {value}")]
+    OutOfRange { what: &'static str, value: u64, min: u64, max: u64 },
+    /// A node exports on its own interfaces only.
+    #[error("network interface \"{interface}\" is not on node \"{node}\"")]
+    OtherNode { interface: Name, node: Name },
+    /// ALTER NODE REPLACE found no standby node that is free.
+    #[error("no standby node is free to replace node \"{node}\"")]
+    NoStandby { node: Name },
+    /// ALTER NODE REPLACE WITH a node that is not a free standby node.
+    #[error("node \"{with}\" is not a free standby node")]
+    NotStandby { with: Name },
+
+    /// Replicas of a shard are on different workers (`reference/hologres.md` §1.2).
+    #[error("replica_count ({replica_count}) exceeds the number of workers ({workers})")]
+    TooFewWorkers { replica_count: u32, workers: u32 },
+    /// The caps of `reference/hologres.md` §1.3. `count` is what the scope would have.
+    #[error("too many shards in this instance")]
+    TooManyShards { table_group: Name, scope: ShardCap, count: u64, cap: u64, workers: u32 },
+    /// The default table group is dropped last.
+    #[error("table group \"{name}\" is the default table group")]
+    DefaultTableGroup { name: Name },
+}
+
+impl CatalogError {
+    /// What else the client should know, as sentences.
+    pub fn detail(&self) -> Option<String> {
+        Some(match self {
+            Self::Exists { kind: ObjectKind::Workload, name } => {
+                format!("Workload \"{name}\" has a routing rule, and a workload has only one.")
+            }
+            Self::Exists { kind, name } => format!("There is a {kind} \"{name}\"{}.", shared_names(*kind)),
+            Self::Dependents { kind, name, .. } => {
+                format!("Cannot drop {} {name} because other objects depend on it", kind.class())
+            }
+            Self::RuleType { workload: true, .. } => "The rule routes by workload.".to_owned(),
+            Self::RuleType { workload: false, .. } => "The rule routes by client network.".to_owned(),
+            Self::GrantedOn { role, grantor, grantees } => {
+                let grantees: Vec<String> = grantees.iter().map(|name| format!("\"{name}\"")).collect();
+                format!("User \"{grantor}\" granted role \"{role}\" to {}.", grantees.join(", "))
+            }
+            Self::BadAddress { fault, .. } => match fault {
+                AddressFault::Empty => "The address is empty.",
+                AddressFault::Loopback => {
+                    "A loopback address leads back to the client, unless its node is on loopback."
+                }
+                AddressFault::Unspecified => "The unspecified address names no host.",
+                AddressFault::Multicast => "A multicast address names no single host.",
+                AddressFault::Broadcast => "The broadcast address names no single host.",
+            }
+            .to_owned(),
+            Self::TooFewWorkers { .. } => "Two replicas of the same shard are never placed on one worker.".to_owned(),
+            Self::TooManyShards { table_group, scope: ShardCap::TableGroup, count, cap, workers } => format!(
+                "Table group \"{table_group}\" would have {count} shards; with {workers} workers a table group can have {cap}."
+            ),
+            Self::TooManyShards { table_group, scope: ShardCap::Cluster, count, cap, workers } => format!(
+                "With table group \"{table_group}\" there would be {count} shards; with {workers} workers there can be {cap}."
+            ),
+            _ => return None,
+        })
+    }
+
+    /// What the client could do, as sentences.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Missing { nearest: Some(nearest), .. } => format!("Did you mean \"{nearest}\"?"),
+            Self::Exists { kind: ObjectKind::Workload, .. } => {
+                "Change it with ALTER ROUTING RULE FOR WORKLOAD, or drop it first.".to_owned()
+            }
+            // DROP FAULT GROUP has no CASCADE.
+            Self::Dependents { kind: ObjectKind::FaultGroup, .. } => {
+                "Take it out of the load balance groups first: ALTER LOAD BALANCE GROUP ... DROP FAULT GROUP."
+                    .to_owned()
+            }
+            Self::Dependents { .. } => "Use DROP ... CASCADE to drop the dependent objects too".to_owned(),
+            Self::FilterMissing { group } => {
+                format!("Set one first: ALTER LOAD BALANCE GROUP {group} SET FILTER TO '<network>'.")
+            }
+            Self::GrantedOn { .. } => "Use CASCADE to revoke them too.".to_owned(),
+            Self::LastSubcluster { .. } => "Add another subcluster first, or drop the routing rule.".to_owned(),
+            Self::LastPrimary { .. } => "Make another subcluster primary first.".to_owned(),
+            Self::Protected { kind: ObjectKind::Subcluster, .. } => {
+                "Make another subcluster the default first: ALTER SUBCLUSTER ... SET DEFAULT.".to_owned()
+            }
+            Self::DefaultSubclusterNode { .. } => {
+                "Add it to another subcluster instead: ALTER SUBCLUSTER ... ADD NODE.".to_owned()
+            }
+            Self::NoStandby { .. } | Self::NotStandby { .. } => "ALTER NODE ... STANDBY makes one.".to_owned(),
+            Self::TooFewWorkers { .. } => {
+                "A worker is a node with a PostgreSQL server that is not draining.".to_owned()
+            }
+            Self::TooManyShards { .. } => "SET hg_experimental_enable_shard_count_cap = off lifts the caps.".to_owned(),
+            Self::DefaultTableGroup { .. } => {
+                "Make another one the default first: CALL hg_update_database_property('default_table_group', ...)."
+                    .to_owned()
+            }
+            _ => return None,
+        })
+    }
+
+    /// The notices that come before the error: one for each dependent object, and one that counts those beyond
+    /// [`DEPENDENCY_NOTICES_MAX`].
+    pub fn dependency_notices(&self) -> Vec<String> {
+        let Self::Dependents { kind, name, dependents } = self else { return Vec::new() };
+        let shown = dependents.iter().take(DEPENDENCY_NOTICES_MAX);
+        let mut notices: Vec<String> = shown
+            .map(|(by, dependent)| format!("The {} {dependent} depends on {} {name}", by.class(), kind.class()))
+            .collect();
+        let more = dependents.len().saturating_sub(DEPENDENCY_NOTICES_MAX);
+        if more > 0 {
+            notices.push(format!("{more} more objects depend on {} {name}", kind.class()));
+        }
+        notices
+    }
+}
+
+/// How many dependent objects an error names.
+pub const DEPENDENCY_NOTICES_MAX: usize = 100;
+
+/// With whom objects of this kind share their names.
+fn shared_names(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::NetworkAddress | ObjectKind::NetworkInterface => {
+            "; network addresses and network interfaces share their names"
+        }
+        ObjectKind::RoutingRule => "; routing rules of both types share their names",
+        ObjectKind::User | ObjectKind::Role => "; users and roles share their names",
+        _ => "",
+    }
+}
+
+/// A user and a node as messages about user mappings name them.
+fn pair(user: Option<&Name>, node: Option<&Name>) -> String {
+    let user = user.map_or(PUBLIC_ROLE, Name::as_str);
+    match node {
+        Some(node) => format!("\"{user}\" on node \"{node}\""),
+        None => format!("\"{user}\""),
+    }
 }

@@ -1,0 +1,124 @@
+//! Which authentication record decides how a client proves who it is (`design.md` §3 step 4).
+
+use std::cmp::Reverse;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use crate::catalog::Catalog;
+use crate::entity::*;
+use crate::id::*;
+
+/// What a record may look at in a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AuthenticationClient {
+    /// Whether it came over the Unix socket; a client over loopback TCP did not.
+    pub local: bool,
+    /// Where it came from, if over TCP. IPv4-mapped IPv6 is taken as IPv4.
+    pub address: Option<IpAddr>,
+    /// Whether TLS is on.
+    pub tls: bool,
+}
+
+/// Why a record was chosen or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthenticationReason {
+    /// It decides.
+    Chosen,
+    /// It would do, but another goes before it.
+    Outranked,
+    /// It is granted neither to the user, nor to a role of his, nor to PUBLIC.
+    NotGranted,
+    /// It is for the other kind of socket, or another network.
+    OtherAccess,
+    /// It is for clients with TLS, or for those without.
+    OtherTls,
+    /// It is disabled.
+    Disabled,
+}
+
+/// Which record decides, and why not another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthenticationDecision {
+    /// The one that decides; without any the client is refused.
+    pub record: Option<Arc<Authentication>>,
+    /// All: first those that match, in their order, then the rest.
+    pub considered: Vec<(Arc<Authentication>, AuthenticationReason)>,
+}
+
+impl AuthenticationDecision {
+    /// The records to try in turn: the one that decides, and as long as each says FALLTHROUGH, the next that matches.
+    pub fn attempts(&self) -> impl Iterator<Item = &Arc<Authentication>> {
+        let matching = self
+            .considered
+            .iter()
+            .filter(|(_, reason)| matches!(reason, AuthenticationReason::Chosen | AuthenticationReason::Outranked));
+        let mut more = true;
+        matching.map(|(record, _)| record).take_while(move |record| std::mem::replace(&mut more, record.fallthrough))
+    }
+}
+
+impl Catalog {
+    /// Which record decides for a client that wants to be this user: of those that are enabled, match the client and are
+    /// granted to the user, to one of his roles (enabled or not) or to PUBLIC, the one of the greatest priority, then
+    /// of the longest prefix, then the oldest.
+    pub fn decide_authentication(&self, client: AuthenticationClient, user: &User) -> AuthenticationDecision {
+        let mut grantees = vec![Grantee::User(user.id)];
+        grantees.extend(self.public_role().map(Grantee::Role));
+        grantees.extend(self.granted_roles(user.id).into_keys().map(Grantee::Role));
+        let (mut matching, mut rest) = (Vec::new(), Vec::new());
+        for record in self.authentications.iter() {
+            match self.mismatch(record, client, &grantees) {
+                None => matching.push(Arc::clone(record)),
+                Some(reason) => rest.push((Arc::clone(record), reason)),
+            }
+        }
+        matching.sort_by_key(|record| (Reverse(record.priority), Reverse(specificity(record)), record.id));
+        let record = matching.first().cloned();
+        let reasons =
+            std::iter::once(AuthenticationReason::Chosen).chain(std::iter::repeat(AuthenticationReason::Outranked));
+        AuthenticationDecision { record, considered: matching.into_iter().zip(reasons).chain(rest).collect() }
+    }
+
+    fn mismatch(
+        &self,
+        record: &Authentication,
+        client: AuthenticationClient,
+        grantees: &[Grantee],
+    ) -> Option<AuthenticationReason> {
+        if !record.enabled {
+            return Some(AuthenticationReason::Disabled);
+        }
+        match &record.access {
+            AuthenticationAccess::Local if !client.local => return Some(AuthenticationReason::OtherAccess),
+            AuthenticationAccess::Local => {}
+            AuthenticationAccess::Host { network, tls } => {
+                let address = client.address.map(|address| address.to_canonical());
+                if client.local || !address.is_some_and(|address| network.net.contains(&address)) {
+                    return Some(AuthenticationReason::OtherAccess);
+                }
+                let suits = match tls {
+                    TlsDemand::Any => true,
+                    TlsDemand::Required => client.tls,
+                    TlsDemand::Forbidden => !client.tls,
+                };
+                if !suits {
+                    return Some(AuthenticationReason::OtherTls);
+                }
+            }
+        }
+        let granted = grantees.iter().any(|grantee| self.is_granted(*grantee, record.id));
+        (!granted).then_some(AuthenticationReason::NotGranted)
+    }
+
+    fn is_granted(&self, grantee: Grantee, record: AuthenticationId) -> bool {
+        self.authentication_grant(grantee, record).is_some()
+    }
+}
+
+/// How narrow a record is: the length of its prefix.
+fn specificity(record: &Authentication) -> u8 {
+    match &record.access {
+        AuthenticationAccess::Local => 0,
+        AuthenticationAccess::Host { network, .. } => network.net.prefix_len(),
+    }
+}
