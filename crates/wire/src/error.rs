@@ -56,6 +56,9 @@ pub enum WireError {
         /// The largest one taken.
         bytes_max: usize,
     },
+    /// The stream ended inside a packet or a message.
+    #[error("incomplete message")]
+    Incomplete,
     /// A message's content does not follow its layout.
     #[error("invalid {0} message")]
     Layout(&'static str),

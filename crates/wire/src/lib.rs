@@ -5,6 +5,7 @@
 mod error;
 pub mod frame;
 pub mod message;
+pub mod options;
 pub mod scram;
 pub mod sqlstate;
 pub mod startup;

@@ -1,0 +1,116 @@
+//! A byte stream with what was read from it and not yet used.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use switchyard_wire::{FrameHeader, Report, Untyped, WireError, frame, message, untyped};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+use crate::error::SessionError;
+
+/// How much is asked of the stream at once, in bytes. Startup packets are shorter.
+const READ_BYTES: usize = 1024;
+/// How long a client that is refused may take to read why and to go.
+const FAREWELL_TIME: Duration = Duration::from_secs(1);
+/// How many bytes of a client that is refused are read and thrown away.
+const FAREWELL_BYTES_MAX: usize = 64 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct Connection<S> {
+    stream: S,
+    read: BytesMut,
+    write: BytesMut,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Self { stream, read: BytesMut::new(), write: BytesMut::new() }
+    }
+
+    /// The next packet without a type byte.
+    pub(crate) async fn untyped(&mut self, bytes_max: usize) -> Result<Untyped, SessionError> {
+        loop {
+            if let Some((packet, len)) = untyped(&self.read, bytes_max)? {
+                let _ = self.read.split_to(len);
+                return Ok(packet);
+            }
+            self.fill().await?;
+        }
+    }
+
+    /// The next message of this type: its body.
+    pub(crate) async fn message(&mut self, kind: u8, bytes_max: usize) -> Result<Bytes, SessionError> {
+        loop {
+            match self.read.first() {
+                Some(b'X') => return Err(SessionError::Closed),
+                Some(&other) if other != kind => return Err(SessionError::MessageUnexpected(other)),
+                _ => {}
+            }
+            if let Some(header) = frame(&self.read, bytes_max)?
+                && header.len <= self.read.len()
+            {
+                let message = self.read.split_to(header.len).freeze();
+                return Ok(message.slice(FrameHeader::BYTES..));
+            }
+            self.fill().await?;
+        }
+    }
+
+    /// What is to be written at the next [`Connection::flush`].
+    pub(crate) fn out(&mut self) -> &mut BytesMut {
+        &mut self.write
+    }
+
+    pub(crate) async fn flush(&mut self) -> Result<(), SessionError> {
+        self.stream.write_all_buf(&mut self.write).await?;
+        self.stream.flush().await?;
+        Ok(())
+    }
+
+    /// Whether bytes are here that were not used yet.
+    pub(crate) fn has_unread(&self) -> bool {
+        !self.read.is_empty()
+    }
+
+    /// The stream, and the bytes read from it but not used.
+    pub(crate) fn into_parts(self) -> (S, BytesMut) {
+        (self.stream, self.read)
+    }
+
+    /// Tells the client why it is refused and closes.
+    pub(crate) async fn refuse(&mut self, report: Option<&Report>) {
+        self.write.clear();
+        if let Some(report) = report {
+            message::error_response(&mut self.write, report);
+        }
+        // The client may be gone, or never read: neither matters any more.
+        let _ = timeout(FAREWELL_TIME, self.farewell()).await;
+    }
+
+    async fn farewell(&mut self) -> Result<(), SessionError> {
+        self.flush().await?;
+        self.stream.shutdown().await?;
+        // A socket that is closed with bytes unread is reset, and the client would not see the message.
+        let mut left = FAREWELL_BYTES_MAX;
+        while left > 0 {
+            self.read.clear();
+            let count = self.read_some().await?;
+            left = if count == 0 { 0 } else { left.saturating_sub(count) };
+        }
+        Ok(())
+    }
+
+    async fn fill(&mut self) -> Result<(), SessionError> {
+        match self.read_some().await? {
+            0 if self.read.is_empty() => Err(SessionError::Closed),
+            0 => Err(SessionError::Wire(WireError::Incomplete)),
+            _ => Ok(()),
+        }
+    }
+
+    async fn read_some(&mut self) -> Result<usize, SessionError> {
+        self.read.reserve(READ_BYTES);
+        Ok(self.stream.read_buf(&mut self.read).await?)
+    }
+}

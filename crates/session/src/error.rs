@@ -1,0 +1,174 @@
+//! Why a connection did not become a session.
+
+use std::io;
+
+use switchyard_catalog::Name;
+use switchyard_wire::scram::ScramError;
+use switchyard_wire::{Report, Severity, SqlState, WireError};
+use thiserror::Error;
+
+/// Why a password was refused. The log may say it; the client is told the same in every case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum PasswordFailure {
+    /// There is no such user.
+    #[error("there is no such user")]
+    UserUnknown,
+    /// The user has no password.
+    #[error("the user has no password")]
+    PasswordUnset,
+    /// What the catalog keeps of the password cannot be read.
+    #[error("the stored verifier of the user is damaged")]
+    VerifierDamaged,
+    /// The proof does not hold.
+    #[error("the password is wrong")]
+    PasswordWrong,
+}
+
+/// Why a connection did not become a session. The client has been told already, where it can be.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SessionError {
+    /// The client went away.
+    #[error("the client closed the connection")]
+    Closed,
+    /// Reading or writing failed.
+    #[error("cannot reach the client")]
+    Io(#[from] io::Error),
+    /// The login took too long.
+    #[error("canceling authentication due to timeout")]
+    LoginTime {
+        /// The limit.
+        ms_max: u64,
+    },
+    /// The bytes follow no protocol spoken here.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// Bytes came behind a request that must be answered first.
+    #[error("received unencrypted data after {0} request")]
+    BytesAfterRequest(&'static str),
+    /// The same request came twice.
+    #[error("received {0} request twice")]
+    RequestRepeated(&'static str),
+    /// The startup packet names no user.
+    #[error("no PostgreSQL user name specified in startup packet")]
+    UserMissing,
+    /// The client wants replication.
+    #[error("replication connections are not supported")]
+    Replication,
+    /// Too many logins are under way.
+    #[error("sorry, too many logins are under way already")]
+    LoginsMax {
+        /// The limit.
+        logins_max: usize,
+    },
+    /// Too many sessions.
+    #[error("sorry, too many clients already")]
+    ConnectionsMax {
+        /// The limit.
+        connections_max: usize,
+    },
+    /// The last free sessions are for superusers.
+    #[error("remaining connection slots are reserved for superusers")]
+    ConnectionsReserved {
+        /// How many.
+        connections_reserved: usize,
+    },
+    /// No authentication record is for this login.
+    #[error("no authentication record for {login}")]
+    RecordMissing {
+        /// Host, user, database, encryption.
+        login: String,
+    },
+    /// An authentication record refuses this login.
+    #[error("authentication record rejects connection for {login}")]
+    Rejected {
+        /// Host, user, database, encryption.
+        login: String,
+    },
+    /// An authentication record asks for a client certificate.
+    #[error("connection requires a valid client certificate")]
+    CertificateMissing,
+    /// Trusted, but unknown.
+    #[error("user \"{0}\" does not exist")]
+    UserUnknown(String),
+    /// The user is locked.
+    #[error("user account \"{0}\" is locked")]
+    UserLocked(Name),
+    /// The password was refused.
+    #[error("password authentication failed for user \"{user}\"")]
+    Password {
+        /// As given at startup.
+        user: String,
+        /// What the client is not told.
+        #[source]
+        why: PasswordFailure,
+    },
+    /// A message of the exchange is broken.
+    #[error(transparent)]
+    Scram(#[from] ScramError),
+    /// The client chose a mechanism it was not offered.
+    #[error("client selected an invalid SASL authentication mechanism")]
+    Mechanism,
+    /// Another message came than the one expected.
+    #[error("expected SASL response, got message type {0}")]
+    MessageUnexpected(u8),
+}
+
+impl SessionError {
+    /// What the client is told; `None` when it is gone, or would not understand.
+    pub fn report(&self) -> Option<Report> {
+        let report = Report::new(Severity::Fatal, self.sqlstate()?, self.to_string());
+        Some(match self {
+            Self::BytesAfterRequest(_) => report.with_detail(
+                "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.",
+            ),
+            Self::Scram(scram) => match scram.detail() {
+                Some(detail) => report.with_detail(detail),
+                None => report,
+            },
+            Self::LoginTime { ms_max } => report.with_detail(limit("login_time_ms_max", ms_max)),
+            Self::LoginsMax { logins_max } => report.with_detail(limit("logins_max", logins_max)),
+            Self::ConnectionsMax { connections_max } => report.with_detail(limit("connections_max", connections_max)),
+            Self::ConnectionsReserved { connections_reserved } => {
+                report.with_detail(limit("connections_reserved", connections_reserved))
+            }
+            Self::Wire(WireError::PacketLength { bytes_max, .. }) => {
+                report.with_detail(limit("startup_bytes_max", bytes_max))
+            }
+            _ => report,
+        })
+    }
+
+    fn sqlstate(&self) -> Option<SqlState> {
+        Some(match self {
+            // A TLS client can read nothing but TLS.
+            Self::Closed | Self::Io(_) | Self::Wire(WireError::DirectTls) => return None,
+            Self::LoginTime { .. } => SqlState::QueryCanceled,
+            Self::Wire(wire) => wire.sqlstate(),
+            Self::BytesAfterRequest(_) | Self::RequestRepeated(_) | Self::Mechanism | Self::MessageUnexpected(_) => {
+                SqlState::ProtocolViolation
+            }
+            Self::Replication => SqlState::FeatureNotSupported,
+            Self::LoginsMax { .. } | Self::ConnectionsMax { .. } | Self::ConnectionsReserved { .. } => {
+                SqlState::TooManyConnections
+            }
+            Self::UserMissing
+            | Self::RecordMissing { .. }
+            | Self::Rejected { .. }
+            | Self::CertificateMissing
+            | Self::UserUnknown(_)
+            | Self::UserLocked(_) => SqlState::InvalidAuthorization,
+            Self::Password { .. } => SqlState::InvalidPassword,
+            Self::Scram(scram) => scram.sqlstate(),
+        })
+    }
+
+    /// Whether it may have been an attempt to guess, which the next ones shall wait for.
+    pub(crate) fn is_guess(&self) -> bool {
+        matches!(self, Self::Password { .. } | Self::UserUnknown(_) | Self::Scram(_))
+    }
+}
+
+fn limit(name: &str, value: impl std::fmt::Display) -> String {
+    format!("The limit \"{name}\" is {value}.")
+}

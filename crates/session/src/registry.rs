@@ -1,0 +1,354 @@
+//! The live sessions of this member: who they are, what they do, and how they are stopped.
+
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry;
+use rand::{CryptoRng, RngExt};
+use subtle::ConstantTimeEq;
+use switchyard_catalog::{Name, UserId};
+use switchyard_wire::Version;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
+use tokio::sync::watch;
+
+use crate::error::SessionError;
+use crate::limits::Limits;
+
+/// The live sessions of this member.
+#[derive(Debug)]
+pub struct Registry {
+    host: String,
+    sessions: DashMap<i32, Arc<SessionEntry>>,
+    sessions_count: AtomicUsize,
+    logins_count: AtomicUsize,
+    number_next: AtomicU64,
+}
+
+/// What is known of a session when it begins.
+#[derive(Debug, Clone)]
+pub struct NewSession {
+    /// The user.
+    pub user: UserId,
+    /// The user's name.
+    pub user_name: Name,
+    /// Whether the user may have a reserved connection.
+    pub superuser: bool,
+    /// The client's address and port; `None` on a Unix socket.
+    pub client: Option<SocketAddr>,
+    /// The database named at startup.
+    pub database: Option<String>,
+    /// The protocol spoken: it decides how long the key for cancelling is.
+    pub version: Version,
+    /// `application_name` or Vertica's `client_label`.
+    pub application: String,
+}
+
+/// One live session, as others see it.
+#[derive(Debug)]
+pub struct SessionEntry {
+    /// As BackendKeyData names it; unique among the live sessions of this member.
+    pub process_id: i32,
+    /// As system tables name it: `host-process:0xnumber`, never used twice.
+    pub id: String,
+    /// The user.
+    pub user: UserId,
+    /// The user's name at login.
+    pub user_name: Name,
+    /// The client's address and port; `None` on a Unix socket.
+    pub client: Option<SocketAddr>,
+    /// The database named at startup.
+    pub database: Option<String>,
+    /// Microseconds since 1970-01-01 UTC.
+    pub login_time_us: i64,
+    number: u64,
+    secret: Vec<u8>,
+    activity: Mutex<Activity>,
+    cancel: Notify,
+    end: watch::Sender<bool>,
+}
+
+/// What a session is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Activity {
+    /// In one word.
+    pub state: SessionState,
+    /// Since when, in microseconds since 1970-01-01 UTC.
+    pub state_since_us: i64,
+    /// The statement that runs, or ran last.
+    pub statement: Option<Arc<str>>,
+    /// When it began, in microseconds since 1970-01-01 UTC.
+    pub statement_since_us: Option<i64>,
+    /// When the transaction began, if one is open, in microseconds since 1970-01-01 UTC.
+    pub transaction_since_us: Option<i64>,
+    /// `application_name` or Vertica's `client_label`.
+    pub application: String,
+    /// The workload, if one applies.
+    pub workload: Option<String>,
+}
+
+/// What a session is doing, in PostgreSQL's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SessionState {
+    /// Waiting for a statement, outside a transaction.
+    Idle,
+    /// Running a statement.
+    Active,
+    /// Waiting for a statement, in a transaction.
+    IdleInTransaction,
+    /// Waiting for the end of a failed transaction.
+    IdleInFailedTransaction,
+}
+
+impl SessionState {
+    /// As `pg_stat_activity.state` has it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Active => "active",
+            Self::IdleInTransaction => "idle in transaction",
+            Self::IdleInFailedTransaction => "idle in transaction (aborted)",
+        }
+    }
+}
+
+/// A session's place in the registry: it is given up when this is dropped.
+#[derive(Debug)]
+pub struct Session {
+    registry: Arc<Registry>,
+    entry: Arc<SessionEntry>,
+}
+
+/// One of the logins under way.
+#[derive(Debug)]
+pub(crate) struct LoginSlot {
+    registry: Arc<Registry>,
+}
+
+impl Registry {
+    /// An empty registry; `host` begins the sessions' ids.
+    pub fn new(host: impl Into<String>) -> Arc<Self> {
+        Arc::new(Self {
+            host: host.into(),
+            sessions: DashMap::new(),
+            sessions_count: AtomicUsize::new(0),
+            logins_count: AtomicUsize::new(0),
+            number_next: AtomicU64::new(1),
+        })
+    }
+
+    /// The live sessions, the oldest first.
+    pub fn sessions(&self) -> Vec<Arc<SessionEntry>> {
+        let mut sessions: Vec<_> = self.sessions.iter().map(|entry| Arc::clone(entry.value())).collect();
+        sessions.sort_by_key(|session| session.number);
+        sessions
+    }
+
+    /// The session with this process id.
+    pub fn session(&self, process_id: i32) -> Option<Arc<SessionEntry>> {
+        self.sessions.get(&process_id).map(|entry| Arc::clone(entry.value()))
+    }
+
+    /// The session with this id, as system tables show it.
+    pub fn session_named(&self, id: &str) -> Option<Arc<SessionEntry>> {
+        self.sessions.iter().find(|entry| entry.id == id).map(|entry| Arc::clone(entry.value()))
+    }
+
+    /// How many sessions there are.
+    pub fn len(&self) -> usize {
+        self.sessions_count.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Stops what a session is doing, if the key is that session's; says whether it was.
+    pub fn cancel(&self, process_id: i32, secret: &[u8]) -> bool {
+        let Some(session) = self.session(process_id) else { return false };
+        let known = bool::from(session.secret.ct_eq(secret));
+        if known {
+            session.interrupt();
+        }
+        known
+    }
+
+    /// Takes a session in.
+    ///
+    /// # Errors
+    /// When there are too many already.
+    pub fn register(
+        self: &Arc<Self>,
+        new: NewSession,
+        limits: &Limits,
+        rng: &mut impl CryptoRng,
+    ) -> Result<Session, SessionError> {
+        self.count_session(new.superuser, limits)?;
+        let secret_bytes = if new.version >= Version::V3_2 { 32 } else { 4 };
+        let mut secret = vec![0; secret_bytes];
+        rng.fill_bytes(&mut secret);
+        let number = self.number_next.fetch_add(1, Ordering::Relaxed);
+        let now = now_us();
+        loop {
+            // By chance and not in order: an id tells nobody how many there were, and hardly comes twice in a cluster.
+            let process_id = rng.random_range(1..=i32::MAX);
+            let Entry::Vacant(place) = self.sessions.entry(process_id) else { continue };
+            let entry = Arc::new(SessionEntry {
+                process_id,
+                id: format!("{}-{}:{number:#x}", self.host, std::process::id()),
+                user: new.user,
+                user_name: new.user_name,
+                client: new.client,
+                database: new.database,
+                login_time_us: now,
+                number,
+                secret,
+                activity: Mutex::new(Activity {
+                    state: SessionState::Idle,
+                    state_since_us: now,
+                    statement: None,
+                    statement_since_us: None,
+                    transaction_since_us: None,
+                    application: new.application,
+                    workload: None,
+                }),
+                cancel: Notify::new(),
+                end: watch::Sender::new(false),
+            });
+            place.insert(Arc::clone(&entry));
+            return Ok(Session { registry: Arc::clone(self), entry });
+        }
+    }
+
+    fn count_session(&self, superuser: bool, limits: &Limits) -> Result<(), SessionError> {
+        let reserved = if superuser { 0 } else { limits.connections_reserved };
+        let room = limits.connections_max.saturating_sub(reserved);
+        let Err(count) = count_below(&self.sessions_count, room) else { return Ok(()) };
+        Err(if count < limits.connections_max {
+            SessionError::ConnectionsReserved { connections_reserved: limits.connections_reserved }
+        } else {
+            SessionError::ConnectionsMax { connections_max: limits.connections_max }
+        })
+    }
+
+    pub(crate) fn begin_login(self: &Arc<Self>, limits: &Limits) -> Result<LoginSlot, SessionError> {
+        count_below(&self.logins_count, limits.logins_max)
+            .map_err(|_| SessionError::LoginsMax { logins_max: limits.logins_max })?;
+        Ok(LoginSlot { registry: Arc::clone(self) })
+    }
+}
+
+/// Counts one more, unless that would be more than `max`; the count is the error.
+fn count_below(counter: &AtomicUsize, max: usize) -> Result<usize, usize> {
+    counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count < max).then(|| count.saturating_add(1)))
+}
+
+impl SessionEntry {
+    /// What it is doing.
+    pub fn activity(&self) -> Activity {
+        self.locked().clone()
+    }
+
+    /// Changes what it is shown to be doing.
+    pub fn update(&self, change: impl FnOnce(&mut Activity)) {
+        change(&mut self.locked());
+    }
+
+    /// A statement begins.
+    pub fn begin_statement(&self, statement: impl Into<Arc<str>>) {
+        let now = now_us();
+        self.update(|activity| {
+            activity.state = SessionState::Active;
+            activity.state_since_us = now;
+            activity.statement = Some(statement.into());
+            activity.statement_since_us = Some(now);
+        });
+    }
+
+    /// A statement has ended, and left the session in this state.
+    pub fn end_statement(&self, state: SessionState) {
+        let now = now_us();
+        self.update(|activity| {
+            activity.state = state;
+            activity.state_since_us = now;
+            activity.transaction_since_us = match state {
+                SessionState::Idle => None,
+                _ => activity.transaction_since_us.or(activity.statement_since_us),
+            };
+        });
+    }
+
+    /// Stops the statement that runs; does nothing when none does.
+    pub fn interrupt(&self) {
+        self.cancel.notify_waiters();
+    }
+
+    /// Ready when [`SessionEntry::interrupt`] is called after this was made, even if it was not yet awaited: make it
+    /// when the statement begins.
+    pub fn interrupted(&self) -> Notified<'_> {
+        self.cancel.notified()
+    }
+
+    /// Ends the session.
+    pub fn terminate(&self) {
+        self.end.send_replace(true);
+    }
+
+    /// Ready as soon as [`SessionEntry::terminate`] has been called, before this or after.
+    pub async fn terminated(&self) {
+        let mut end = self.end.subscribe();
+        // The sender lives as long as `self`: waiting cannot fail.
+        let _ = end.wait_for(|&ended| ended).await;
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Activity> {
+        // No code that can panic runs while it is held but a caller's change; what that left is still an activity.
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    /// The entry that others see too.
+    pub fn entry(&self) -> &Arc<SessionEntry> {
+        &self.entry
+    }
+
+    /// The key that cancels it: 4 bytes in protocol 3.0, 32 in 3.2.
+    pub fn secret(&self) -> &[u8] {
+        &self.entry.secret
+    }
+}
+
+impl Deref for Session {
+    type Target = SessionEntry;
+
+    fn deref(&self) -> &SessionEntry {
+        &self.entry
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.registry.sessions.remove(&self.entry.process_id);
+        self.registry.sessions_count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for LoginSlot {
+    fn drop(&mut self) {
+        self.registry.logins_count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn now_us() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::collections::HashSet;
+
+use poll::is_ready;
+
+use super::*;
+
+/// Whether a future is ready at its first poll.
+mod poll {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    pub(super) fn is_ready(future: impl Future) -> bool {
+        pin!(future).poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    }
+}
+
+fn new(version: Version) -> NewSession {
+    NewSession {
+        user: UserId(7),
+        user_name: Name::parse("mira").unwrap(),
+        superuser: false,
+        client: None,
+        database: None,
+        version,
+        application: "psql".to_owned(),
+    }
+}
+
+fn register(registry: &Arc<Registry>) -> Session {
+    registry.register(new(Version::V3_0), &Limits::default(), &mut rand::rng()).unwrap()
+}
+
+#[test]
+fn sessions_are_there_until_dropped() {
+    let registry = Registry::new("host");
+    let sessions: Vec<_> = (0..20).map(|_| register(&registry)).collect();
+    assert_eq!(registry.len(), 20);
+    let ids: HashSet<_> = sessions.iter().map(|session| session.process_id).collect();
+    assert_eq!(ids.len(), 20);
+    let first = &sessions[0];
+    assert_eq!(first.id, format!("host-{}:0x1", std::process::id()));
+    assert_eq!(registry.session_named(&first.id).unwrap().process_id, first.process_id);
+    let listed: Vec<_> = registry.sessions().iter().map(|session| session.id.clone()).collect();
+    assert_eq!(listed, sessions.iter().map(|session| session.id.clone()).collect::<Vec<_>>());
+    drop(sessions);
+    assert!(registry.is_empty() && registry.sessions().is_empty());
+}
+
+#[test]
+fn keys_are_as_long_as_the_protocol_has_them() {
+    let registry = Registry::new("host");
+    for (version, bytes) in [(Version::V3_0, 4), (Version::V3_2, 32)] {
+        let session = registry.register(new(version), &Limits::default(), &mut rand::rng()).unwrap();
+        assert_eq!(session.secret().len(), bytes);
+    }
+}
+
+#[test]
+fn only_the_right_key_cancels() {
+    let registry = Registry::new("host");
+    let (session, other) = (register(&registry), register(&registry));
+    let secret = session.secret().to_vec();
+    let statement = session.interrupted();
+    assert!(!registry.cancel(session.process_id, &[&secret[..], &[0]].concat()));
+    assert!(!registry.cancel(session.process_id, &secret[1..]));
+    assert!(!registry.cancel(session.process_id, b""));
+    assert!(!registry.cancel(session.process_id, &secret.iter().map(|byte| byte ^ 1).collect::<Vec<_>>()));
+    assert!(!registry.cancel(0, &secret));
+    let ready = is_ready(session.interrupted());
+    assert!(!ready, "nothing was cancelled");
+    let others = other.interrupted();
+    assert!(registry.cancel(session.process_id, &secret));
+    assert!(is_ready(statement));
+    assert!(!is_ready(others));
+    assert!(!is_ready(session.interrupted()), "the next statement is not cancelled");
+}
+
+#[test]
+fn an_end_is_remembered() {
+    let registry = Registry::new("host");
+    let session = register(&registry);
+    assert!(!is_ready(session.terminated()));
+    session.terminate();
+    assert!(is_ready(session.terminated()));
+}
+
+#[test]
+fn limits_hold_and_say_so() {
+    let registry = Registry::new("host");
+    let limits = Limits { connections_max: 3, connections_reserved: 1, logins_max: 1, ..Limits::default() };
+    let register =
+        |superuser| registry.register(NewSession { superuser, ..new(Version::V3_0) }, &limits, &mut rand::rng());
+    let kept = [register(false).unwrap(), register(false).unwrap()];
+    let error = register(false).unwrap_err();
+    assert_eq!(error.to_string(), "remaining connection slots are reserved for superusers");
+    let superuser = register(true).unwrap();
+    let report = register(true).unwrap_err().report().unwrap();
+    assert_eq!(report.message, "sorry, too many clients already");
+    assert_eq!(report.sqlstate.code(), "53300");
+    assert_eq!(report.detail.as_deref(), Some("The limit \"connections_max\" is 3."));
+    drop((kept, superuser));
+    assert!(register(false).is_ok());
+
+    let login = registry.begin_login(&limits).unwrap();
+    assert!(matches!(registry.begin_login(&limits), Err(SessionError::LoginsMax { logins_max: 1 })));
+    drop(login);
+    assert!(registry.begin_login(&limits).is_ok());
+}
+
+#[test]
+fn activity_follows_statements_and_transactions() {
+    let registry = Registry::new("host");
+    let session = register(&registry);
+    assert_eq!(session.activity().state, SessionState::Idle);
+    assert_eq!(session.activity().application, "psql");
+    session.begin_statement("BEGIN");
+    assert_eq!(session.activity().state.as_str(), "active");
+    session.end_statement(SessionState::IdleInTransaction);
+    let opened = session.activity().transaction_since_us;
+    assert!(opened.is_some());
+    session.begin_statement("SELECT 1");
+    session.end_statement(SessionState::IdleInTransaction);
+    assert_eq!(session.activity().transaction_since_us, opened);
+    assert_eq!(session.activity().statement.as_deref(), Some("SELECT 1"));
+    session.begin_statement("COMMIT");
+    session.end_statement(SessionState::Idle);
+    assert_eq!(session.activity().transaction_since_us, None);
+}
