@@ -168,9 +168,11 @@ pub enum Statement {
     Call { procedure: Procedure, arguments: Vec<Literal> },
     // settings of the session
     Set { scope: SetScope, name: Ident, values: SetValue },
+    // SET TRANSACTION modes, and for the session: SET SESSION CHARACTERISTICS AS TRANSACTION modes; modes as in Begin
+    SetTransaction { session: bool, modes: Vec<String> },
     Reset(Selection),
     Discard(DiscardWhat),
-    // transactions
+    // transactions; modes in upper case, for example `ISOLATION LEVEL SERIALIZABLE`, `READ ONLY`
     Begin { start: bool, modes: Vec<String> },
     Commit,
     Rollback,
@@ -189,7 +191,12 @@ pub enum AddressAction {
     /// RENAME TO
     Rename(Ident),
     /// SET TO 'address' [PORT n]
-    Set { address: String, port: Option<u64> },
+    Set {
+        /// The new address.
+        address: String,
+        /// The new port, if it changes.
+        port: Option<u64>,
+    },
     /// ENABLE or DISABLE
     Enable(bool),
 }
@@ -309,7 +316,12 @@ pub enum UserParameter {
     /// PASSWORD EXPIRE
     ExpirePassword,
     /// IDENTIFIED BY 'password' [REPLACE 'old']
-    IdentifiedBy { password: SecretText, replace: Option<SecretText> },
+    IdentifiedBy {
+        /// The new password.
+        password: SecretText,
+        /// The old one.
+        replace: Option<SecretText>,
+    },
     /// GRACEPERIOD
     GracePeriod(Option<String>),
     /// IDLESESSIONTIMEOUT
@@ -325,7 +337,12 @@ pub enum UserParameter {
     /// PROFILE
     Profile(Option<Ident>),
     /// RESOURCE POOL name [FOR SUBCLUSTER sc]
-    ResourcePool { pool: Ident, subcluster: Option<Ident> },
+    ResourcePool {
+        /// The pool.
+        pool: Ident,
+        /// Where it applies; everywhere if `None`.
+        subcluster: Option<Ident>,
+    },
     /// SEARCH_PATH
     SearchPath(Option<Vec<Ident>>),
     /// SECURITY_ALGORITHM
@@ -360,7 +377,12 @@ pub enum AuthenticationAccess {
     /// LOCAL
     Local,
     /// HOST [TLS | NO TLS] 'network'
-    Host { tls: Option<bool>, network: String },
+    Host {
+        /// TLS, NO TLS, or either.
+        tls: Option<bool>,
+        /// An address or a network.
+        network: String,
+    },
 }
 
 /// After ALTER AUTHENTICATION name.
@@ -424,13 +446,23 @@ pub enum NodeAction {
     /// SET, CLEAR
     Parameter(ParameterAction),
     /// SET ADDRESS TO 'host' [PORT n]
-    Address { host: String, port: Option<u64> },
+    Address {
+        /// The new host.
+        host: String,
+        /// The new port, if it changes.
+        port: Option<u64>,
+    },
     /// SET UPSTREAM TO 'url', SET UPSTREAM TO NONE
     Upstream(Option<SecretText>),
     /// RENAME TO
     Rename(Ident),
     /// DRAIN [WITHIN 'interval' [THEN CLOSE]]
-    Drain { within: Option<String>, then_close: bool },
+    Drain {
+        /// How long the sessions may take.
+        within: Option<String>,
+        /// Whether those that took longer are closed.
+        then_close: bool,
+    },
     /// CANCEL DRAIN
     CancelDrain,
 }

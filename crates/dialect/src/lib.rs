@@ -1,4 +1,4 @@
-//! Our statements as text: the syntax tree, its parser (on sqlparser's tokenizer) and its printer. No meaning.
+//! Our statements as text: the syntax tree, its parser (sqlparser reads what is not ours) and its printer. No meaning.
 //!
 //! The law: `parse(print(statement)) == statement`, and the printed form with secrets redacted parses too.
 
@@ -12,5 +12,5 @@ mod words;
 pub use ast::*;
 pub use error::{ErrorKind, SyntaxError};
 pub use function::{MetaFunction, Procedure};
-pub use parser::{Parsed, parse};
-pub use printer::Redacted;
+pub use parser::{Parsed, STATEMENT_BYTES_MAX, parse};
+pub use printer::{Redacted, quote_ident, quote_literal};

@@ -1,7 +1,30 @@
 //! From text to statements.
+//!
+//! The words of a statement are looked at one by one; whatever turns out not to be ours is read by sqlparser, from its
+//! first token on.
+
+mod address;
+mod authentication;
+mod call;
+mod cursor;
+mod grant;
+mod group;
+mod lexer;
+mod rule;
+mod session;
+mod sql;
+mod topology;
+mod transaction;
+mod user;
 
 use crate::ast::Statement;
-use crate::error::SyntaxError;
+use crate::error::ErrorKind;
+use crate::words;
+use cursor::{Cursor, Result};
+use lexer::Lexer;
+
+/// The longest text that is read, in bytes.
+pub const STATEMENT_BYTES_MAX: usize = 16 << 20;
 
 /// A statement and where it stands in the text.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +41,182 @@ pub struct Parsed {
 ///
 /// # Errors
 /// At the first mistake; nothing of the text should be run then.
-pub fn parse(_text: &str) -> Result<Vec<Parsed>, SyntaxError> {
-    Ok(Vec::new())
+pub fn parse(text: &str) -> Result<Vec<Parsed>> {
+    if text.len() > STATEMENT_BYTES_MAX {
+        let message = format!("text is too long: {} bytes of {STATEMENT_BYTES_MAX}", text.len());
+        return Err(lexer::error_at(text, 0, ErrorKind::TooComplex, message));
+    }
+    let mut lexer = Lexer::new(text);
+    let mut tokens = Vec::new();
+    let mut parsed = Vec::new();
+    let (mut counted, mut position) = (0, 1);
+    loop {
+        let end = lexer.statement(&mut tokens)?;
+        if let (Some(first), Some(last)) = (tokens.first(), tokens.last()) {
+            position += text.get(counted..first.start()).map_or(0, |before| before.chars().count());
+            counted = first.start();
+            let statement = statement(&mut Cursor::new(text, &tokens, end))?;
+            let text = text.get(first.start()..last.end()).unwrap_or_default().to_owned();
+            parsed.push(Parsed { statement, text, position });
+        }
+        if end.kind == lexer::Kind::End {
+            return Ok(parsed);
+        }
+    }
+}
+
+fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    let statement = dispatch(cursor)?;
+    cursor.finish()?;
+    Ok(statement)
+}
+
+fn dispatch(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    if cursor.accept("CREATE") {
+        create(cursor)
+    } else if cursor.accept("ALTER") {
+        alter(cursor)
+    } else if cursor.accept("DROP") {
+        drop(cursor)
+    } else if cursor.accept("GRANT") {
+        grant::grant(cursor)
+    } else if cursor.accept("REVOKE") {
+        grant::revoke(cursor)
+    } else if cursor.accept("SET") {
+        session::set(cursor)
+    } else if cursor.accept("SHOW") {
+        session::show(cursor)
+    } else if cursor.at("SELECT") {
+        cursor.advance();
+        call::select(cursor)
+    } else if cursor.accept("CALL") {
+        call::call(cursor)
+    } else if cursor.accept("RESET") {
+        session::reset(cursor)
+    } else if cursor.accept("DISCARD") {
+        session::discard(cursor)
+    } else if cursor.accept("RESTORE") {
+        transaction::restore(cursor)
+    } else {
+        control(cursor)
+    }
+}
+
+/// The statements that begin and end transactions, or else SQL.
+fn control(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    if cursor.accept("BEGIN") {
+        transaction::begin(cursor)
+    } else if cursor.accept("START") {
+        transaction::start(cursor)
+    } else if cursor.accept("COMMIT") || cursor.accept("END") {
+        transaction::commit(cursor)
+    } else if cursor.accept("ROLLBACK") {
+        transaction::rollback(cursor, true)
+    } else if cursor.accept("ABORT") {
+        transaction::rollback(cursor, false)
+    } else if cursor.accept("SAVEPOINT") {
+        transaction::savepoint(cursor)
+    } else if cursor.accept("RELEASE") {
+        transaction::release(cursor)
+    } else {
+        cursor.note(words::SQL_STATEMENTS);
+        sql::delegate(cursor)
+    }
+}
+
+/// The first words of our kinds of objects: none of them has OR REPLACE.
+const KINDS: [&str; 10] =
+    ["NETWORK", "LOAD", "ROUTING", "SUBNET", "FAULT", "SUBCLUSTER", "NODE", "USER", "ROLE", "AUTHENTICATION"];
+
+fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    if cursor.accept("NETWORK") {
+        address::create_network(cursor)
+    } else if cursor.accept("ROUTING") {
+        cursor.expect("RULE")?;
+        rule::create(cursor)
+    } else if cursor.accept("LOAD") {
+        cursor.expect_all(&["BALANCE", "GROUP"])?;
+        group::create(cursor)
+    } else if cursor.accept("USER") {
+        user::create(cursor)
+    } else if cursor.accept("ROLE") {
+        user::create_role(cursor)
+    } else if cursor.accept("AUTHENTICATION") {
+        authentication::create(cursor)
+    } else if cursor.accept("NODE") {
+        topology::create_node(cursor)
+    } else if cursor.accept("SUBCLUSTER") {
+        topology::create_subcluster(cursor)
+    } else if cursor.accept("FAULT") {
+        cursor.expect("GROUP")?;
+        topology::create_fault_group(cursor)
+    } else if cursor.accept("SUBNET") {
+        address::create_subnet(cursor)
+    } else if cursor.at("OR") && cursor.at_ahead(1, "REPLACE") && KINDS.iter().any(|kind| cursor.at_ahead(2, kind)) {
+        Err(cursor.error())
+    } else {
+        sql::delegate(cursor)
+    }
+}
+
+fn alter(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    if cursor.accept("NETWORK") {
+        address::alter_network(cursor)
+    } else if cursor.accept("ROUTING") {
+        cursor.expect("RULE")?;
+        rule::alter(cursor)
+    } else if cursor.accept("LOAD") {
+        cursor.expect_all(&["BALANCE", "GROUP"])?;
+        group::alter(cursor)
+    } else if cursor.accept("USER") {
+        user::alter(cursor)
+    } else if cursor.accept("ROLE") {
+        user::alter_role(cursor)
+    } else if cursor.accept("AUTHENTICATION") {
+        authentication::alter(cursor)
+    } else if cursor.accept("DATABASE") {
+        topology::alter_database(cursor)
+    } else if cursor.accept("NODE") {
+        topology::alter_node(cursor)
+    } else if cursor.accept("SESSION") {
+        session::alter(cursor)
+    } else if cursor.accept("SUBCLUSTER") {
+        topology::alter_subcluster(cursor)
+    } else if cursor.accept("FAULT") {
+        cursor.expect("GROUP")?;
+        topology::alter_fault_group(cursor)
+    } else if cursor.accept("SUBNET") {
+        address::alter_subnet(cursor)
+    } else {
+        sql::delegate(cursor)
+    }
+}
+
+fn drop(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    if cursor.accept("NETWORK") {
+        address::drop_network(cursor)
+    } else if cursor.accept("ROUTING") {
+        cursor.expect("RULE")?;
+        rule::drop(cursor)
+    } else if cursor.accept("LOAD") {
+        cursor.expect_all(&["BALANCE", "GROUP"])?;
+        group::drop(cursor)
+    } else if cursor.accept("USER") {
+        user::drop(cursor)
+    } else if cursor.accept("ROLE") {
+        user::drop_role(cursor)
+    } else if cursor.accept("AUTHENTICATION") {
+        authentication::drop(cursor)
+    } else if cursor.accept("NODE") {
+        topology::drop_node(cursor)
+    } else if cursor.accept("SUBCLUSTER") {
+        topology::drop_subcluster(cursor)
+    } else if cursor.accept("FAULT") {
+        cursor.expect("GROUP")?;
+        topology::drop_fault_group(cursor)
+    } else if cursor.accept("SUBNET") {
+        address::drop_subnet(cursor)
+    } else {
+        sql::delegate(cursor)
+    }
 }

@@ -1,0 +1,173 @@
+//! What is left to sqlparser: everything that is SQL's and not ours.
+
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Token as SqlToken, Tokenizer};
+
+use super::cursor::{Cursor, Result};
+use super::lexer::{Kind, Token};
+use crate::ast::Statement;
+use crate::error::{ErrorKind, SyntaxError};
+
+/// The longest statement that sqlparser is given: its tokens take some 90 bytes each, and a blank is one.
+pub(crate) const SQL_BYTES_MAX: usize = 1 << 20;
+
+/// How deep sqlparser may call itself; its own default.
+const RECURSION_MAX: usize = 50;
+
+/// How deep brackets may nest. sqlparser tries several readings of a bracket one after the other, each of which
+/// tries several of the next: the time doubles with every level, long before its own limit.
+const BRACKETS_MAX: usize = 16;
+
+/// How deep a tree may become by chaining (`a + b + c`, `a OR b OR c`), which sqlparser does in a loop, without a
+/// limit, while dropping, comparing and printing the tree recurse.
+const CHAIN_MAX: usize = 1_500;
+
+/// Has sqlparser read the statement from its first token.
+pub(super) fn delegate(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    let (Some(first), Some(last)) = (cursor.tokens().first(), cursor.tokens().last()) else {
+        return Err(cursor.error());
+    };
+    let sql = cursor.text().get(first.start()..last.end()).unwrap_or_default();
+    if sql.len() > SQL_BYTES_MAX {
+        return Err(too_complex(cursor, *first, "statement is too long"));
+    }
+    check_depth(cursor)?;
+    let dialect = PostgreSqlDialect {};
+    let tokens = Tokenizer::new(&dialect, sql)
+        .tokenize_with_location()
+        .map_err(|error| located(cursor, sql, error.location, &error.message))?;
+    let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
+    let statement = parser.parse_statement().map_err(|error| converted(cursor, sql, &error))?;
+    let rest = parser.peek_token_ref();
+    if rest.token != SqlToken::EOF {
+        return Err(located(cursor, sql, rest.span.start, "end of statement"));
+    }
+    cursor.back_to(cursor.tokens().len());
+    Ok(Statement::Sql(Box::new(statement)))
+}
+
+fn too_complex(cursor: &Cursor<'_>, token: Token, message: &str) -> SyntaxError {
+    let error = cursor.error_at_token(token, &[]);
+    SyntaxError { kind: ErrorKind::TooComplex, message: message.to_owned(), hint: None, ..error }
+}
+
+fn converted(cursor: &Cursor<'_>, sql: &str, error: &ParserError) -> SyntaxError {
+    match error {
+        ParserError::RecursionLimitExceeded => too_complex(cursor, cursor.token(), "statement is nested too deep"),
+        ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
+            let location = location(message);
+            let text = message.rsplit_once(" at Line: ").map_or(message.as_str(), |(before, _)| before);
+            match location {
+                Some(location) => located(cursor, sql, location, text),
+                None => unlocated(cursor, text),
+            }
+        }
+    }
+}
+
+/// sqlparser says where only in the text: `... at Line: 1, Column: 8`.
+fn location(message: &str) -> Option<Location> {
+    let (_, place) = message.rsplit_once(" at Line: ")?;
+    let (line, column) = place.split_once(", Column: ")?;
+    Some(Location { line: line.parse().ok()?, column: column.parse().ok()? })
+}
+
+/// Some of sqlparser's errors have no place; the statement's beginning is the best there is.
+fn unlocated(cursor: &Cursor<'_>, text: &str) -> SyntaxError {
+    let token = cursor.tokens().first().copied().unwrap_or(cursor.end_token());
+    if text.ends_with("found: EOF") {
+        return cursor.error_at_token(cursor.end_token(), &[]);
+    }
+    SyntaxError { message: format!("Syntax error: {text}"), ..cursor.error_at_token(token, &[]) }
+}
+
+/// The error at our token that stands where sqlparser points; the end has line 0.
+fn located(cursor: &Cursor<'_>, sql: &str, location: Location, _text: &str) -> SyntaxError {
+    let Some(offset) = offset_of(sql, location) else { return cursor.error_at_token(cursor.end_token(), &[]) };
+    let tokens = cursor.tokens();
+    let offset = offset + tokens.first().map_or(0, |first| first.start());
+    let index = tokens.partition_point(|token| token.end() <= offset);
+    let token = tokens.get(index).copied().unwrap_or(cursor.end_token());
+    let expected = if token.start() == cursor.token().start() { cursor.expected() } else { &[] };
+    cursor.error_at_token(token, expected)
+}
+
+/// The byte at which a line and column, both from 1 and in characters, begin.
+fn offset_of(sql: &str, location: Location) -> Option<usize> {
+    let mut place = Location { line: 1, column: 1 };
+    for (offset, character) in sql.char_indices() {
+        if place == location {
+            return Some(offset);
+        }
+        if character == '\n' {
+            place = Location { line: place.line + 1, column: 1 };
+        } else {
+            place.column += 1;
+        }
+    }
+    None
+}
+
+/// How deep the tree may become in one pair of brackets.
+#[derive(Default, Clone, Copy)]
+struct Depth {
+    /// Links that a comma begins anew.
+    links: usize,
+    /// Tokens since the last link; each may be an operator that binds tighter.
+    tokens: usize,
+    /// Links across commas: `SELECT a, b UNION SELECT c, d UNION ...`.
+    sets: usize,
+}
+
+impl Depth {
+    fn total(self) -> usize {
+        self.links + self.tokens + self.sets
+    }
+}
+
+/// Refuses what would take sqlparser too long, or would make a tree too deep to walk.
+fn check_depth(cursor: &Cursor<'_>) -> Result<()> {
+    let mut outer: Vec<Depth> = Vec::new();
+    let mut outer_total = 0;
+    let mut depth = Depth::default();
+    for token in cursor.tokens() {
+        let text = token.text(cursor.text());
+        match (token.kind, text) {
+            (Kind::Symbol, "(" | "[" | "{") => {
+                outer.push(depth);
+                outer_total += depth.total();
+                depth = Depth::default();
+            }
+            (Kind::Symbol, ")" | "]" | "}") => {
+                depth = outer.pop().unwrap_or_default();
+                outer_total = outer_total.saturating_sub(depth.total());
+                depth.tokens += 1;
+            }
+            (Kind::Symbol, ",") => depth = Depth { sets: depth.sets, ..Depth::default() },
+            (Kind::Word, word) if is_set_operator(word) => {
+                depth = Depth { sets: depth.sets + 1, ..Depth::default() };
+            }
+            (Kind::Word, word) if is_link(word) => {
+                depth.links += 1;
+                depth.tokens = 0;
+            }
+            _ => depth.tokens += 1,
+        }
+        if outer.len() > BRACKETS_MAX || outer_total + depth.total() > CHAIN_MAX {
+            return Err(too_complex(cursor, *token, "statement is nested too deep"));
+        }
+    }
+    Ok(())
+}
+
+fn is_set_operator(word: &str) -> bool {
+    ["UNION", "INTERSECT", "EXCEPT", "MINUS"].iter().any(|operator| word.eq_ignore_ascii_case(operator))
+}
+
+/// Words that begin a part of which the whole is made; each may be a level of the tree.
+fn is_link(word: &str) -> bool {
+    ["AND", "OR", "SELECT", "FROM", "WHERE", "JOIN", "ON", "WHEN", "THEN", "ELSE"]
+        .iter()
+        .any(|link| word.eq_ignore_ascii_case(link))
+}
