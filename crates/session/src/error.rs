@@ -13,6 +13,9 @@ pub enum PasswordFailure {
     /// There is no such user.
     #[error("there is no such user")]
     UserUnknown,
+    /// No authentication record is granted to the user.
+    #[error("no authentication record is granted to the user")]
+    RecordMissing,
     /// The user has no password.
     #[error("the user has no password")]
     PasswordUnset,

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::connection::Connection;
 use crate::error::{PasswordFailure, SessionError};
 use crate::limits::Limits;
-use crate::login::{Authenticate, LoginRequest, Peer};
+use crate::login::{Authenticate, LoginDecision, LoginRequest, Peer};
 use crate::registry::{NewSession, Registry, Session};
 use crate::throttle::Throttle;
 
@@ -34,7 +34,7 @@ pub struct Context {
     pub mock_secret: MockSecret,
     /// The iterations that users' verifiers are made with, so that those of unknown users show the same.
     pub scram_iterations: u32,
-    /// Says who may log in, and how.
+    /// Says who may log in, and how: [`crate::decide_login`] on the newest catalog.
     pub authenticate: Box<Authenticate>,
 }
 
@@ -236,20 +236,17 @@ async fn authenticate<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let decision = (context.authenticate)(&LoginRequest { user: user_name, peer, tls: false });
-    let (user, client_key) = match decision.method {
-        None => return Err(SessionError::RecordMissing { login: describe(peer, user_name, database) }),
-        Some(AuthenticationMethod::Reject) => {
-            return Err(SessionError::Rejected { login: describe(peer, user_name, database) });
-        }
+    let LoginDecision { methods, user } = (context.authenticate)(&LoginRequest { user: user_name, peer, tls: false });
+    let login = || describe(peer, user_name, database);
+    // Nobody has shown a certificate: there is no TLS yet. The next record may do without.
+    let feasible = methods.iter().find(|method| **method != AuthenticationMethod::Tls).or(methods.first());
+    let (user, client_key) = match feasible {
+        None => return Err(SessionError::RecordMissing { login: login() }),
+        Some(AuthenticationMethod::Reject) => return Err(SessionError::Rejected { login: login() }),
         Some(AuthenticationMethod::Tls) => return Err(SessionError::CertificateMissing),
-        Some(AuthenticationMethod::Trust) => {
-            (decision.user.ok_or_else(|| SessionError::UserUnknown(user_name.to_owned()))?, None)
-        }
-        Some(AuthenticationMethod::Hash) => {
-            let (user, key) = prove(connection, decision.user, user_name, context).await?;
-            (user, Some(key))
-        }
+        Some(AuthenticationMethod::Trust) => (user.map_err(|_| SessionError::UserUnknown(user_name.to_owned()))?, None),
+        // A failure is final: once they have begun to prove, clients take no other method.
+        Some(AuthenticationMethod::Hash) => prove(connection, user, user_name, context).await?,
     };
     // Only now: whoever cannot prove who he is learns nothing of the account.
     if user.locked {
@@ -269,33 +266,34 @@ fn describe(peer: Peer, user: &str, database: Option<&str>) -> String {
 /// through the same steps, and are told the same at the end.
 async fn prove<S>(
     connection: &mut Connection<S>,
-    user: Option<Arc<User>>,
+    user: Result<Arc<User>, PasswordFailure>,
     user_name: &str,
     context: &Context,
-) -> Result<(Arc<User>, ClientKey), SessionError>
+) -> Result<(Arc<User>, Option<ClientKey>), SessionError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let (genuine, why) = match user.as_ref().map(|user| user.verifiers.as_ref()) {
-        None => (None, PasswordFailure::UserUnknown),
-        Some(None) => (None, PasswordFailure::PasswordUnset),
-        Some(Some(verifiers)) => match ScramVerifier::parse(verifiers.scram.reveal()) {
-            Ok(verifier) => (Some(verifier), PasswordFailure::PasswordWrong),
-            Err(_) => (None, PasswordFailure::VerifierDamaged),
-        },
+    let genuine = user.and_then(|user| {
+        let verifiers = user.verifiers.as_ref().ok_or(PasswordFailure::PasswordUnset)?;
+        let verifier = ScramVerifier::parse(verifiers.scram.reveal()).map_err(|_| PasswordFailure::VerifierDamaged)?;
+        Ok((user, verifier))
+    });
+    let (user, verifier) = match genuine {
+        Ok((user, verifier)) => (Ok(user), verifier),
+        Err(why) => (Err(why), ScramVerifier::mock(&context.mock_secret, user_name, context.scram_iterations)),
     };
-    let is_genuine = genuine.is_some();
-    let verifier =
-        genuine.unwrap_or_else(|| ScramVerifier::mock(&context.mock_secret, user_name, context.scram_iterations));
-    let refused = || SessionError::Password { user: user_name.to_owned(), why };
+    let refused = |why| SessionError::Password { user: user_name.to_owned(), why };
     let proven = match exchange(connection, verifier).await {
         Ok(proven) => proven,
-        Err(SessionError::Scram(ScramError::Proof)) => return Err(refused()),
+        Err(SessionError::Scram(ScramError::Proof)) => {
+            return Err(refused(user.err().unwrap_or(PasswordFailure::PasswordWrong)));
+        }
         Err(error) => return Err(error),
     };
-    let user = user.filter(|_| is_genuine).ok_or_else(refused)?;
+    // No proof holds for a mock, but this does not depend on it.
+    let user = user.map_err(refused)?;
     message::authentication_sasl_final(connection.out(), proven.server_final.as_bytes());
-    Ok((user, proven.client_key))
+    Ok((user, Some(proven.client_key)))
 }
 
 async fn exchange<S>(connection: &mut Connection<S>, verifier: ScramVerifier) -> Result<Proven, SessionError>

@@ -1,7 +1,7 @@
 //! One connected client up to "authenticated": startup, authentication, limits, and the register of live sessions.
 //!
 //! [`establish`] takes a byte stream from its first byte to AuthenticationOk. Who may log in is decided by the catalog
-//! ([`Context::authenticate`]); what becomes of the session is the caller's.
+//! ([`decide_login`]); what becomes of the session is the caller's.
 
 mod connection;
 mod error;
@@ -14,6 +14,6 @@ mod throttle;
 pub use error::{PasswordFailure, SessionError};
 pub use establish::{Client, Context, Established, establish};
 pub use limits::Limits;
-pub use login::{Authenticate, LoginDecision, LoginRequest, Peer};
+pub use login::{Authenticate, LoginDecision, LoginRequest, Peer, decide_login, mock_secret};
 pub use registry::{Activity, NewSession, Registry, Session, SessionEntry, SessionState};
 pub use throttle::Throttle;

@@ -4,7 +4,14 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use switchyard_catalog::{AuthenticationMethod, User};
+use rand::CryptoRng;
+use switchyard_catalog::{
+    Authentication, AuthenticationClient, AuthenticationMethod, AuthenticationReason, Catalog, DefaultRoles, Name,
+    User, UserId, UserLimits,
+};
+use switchyard_wire::verifier::MockSecret;
+
+use crate::error::PasswordFailure;
 
 /// Where a client is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,11 +33,6 @@ impl Peer {
     /// Its address, if it has one.
     pub fn address(self) -> Option<SocketAddr> {
         self.address
-    }
-
-    /// Whether it is on this machine: a Unix socket or loopback.
-    pub fn is_local(self) -> bool {
-        self.address.is_none_or(|address| address.ip().is_loopback())
     }
 
     pub(crate) fn ip(self) -> Option<IpAddr> {
@@ -58,14 +60,78 @@ pub struct LoginRequest<'a> {
     pub tls: bool,
 }
 
+impl LoginRequest<'_> {
+    fn client(&self) -> AuthenticationClient {
+        AuthenticationClient { local: self.peer.address.is_none(), address: self.peer.ip(), tls: self.tls }
+    }
+}
+
 /// How somebody may log in.
 #[derive(Debug, Clone)]
 pub struct LoginDecision {
-    /// The proof asked for; `None` when no authentication record is for this login.
-    pub method: Option<AuthenticationMethod>,
-    /// The user, if there is one of that name.
-    pub user: Option<Arc<User>>,
+    /// The proofs to ask for, the next when the client cannot give the one before. None when no authentication record
+    /// is for this login.
+    pub methods: Vec<AuthenticationMethod>,
+    /// The user; or why no password will do, which the client is not told.
+    pub user: Result<Arc<User>, PasswordFailure>,
 }
 
 /// Decides a login.
 pub type Authenticate = dyn Fn(&LoginRequest<'_>) -> LoginDecision + Send + Sync;
+
+/// Decides a login by the authentication records of a catalog.
+///
+/// Where some record that asks for a password is for the client's address, whoever is granted none is asked for one too,
+/// in vain, known or not: nobody learns which users there are.
+pub fn decide_login(catalog: &Catalog, request: &LoginRequest<'_>) -> LoginDecision {
+    let name = Name::parse(request.user);
+    let user = name.as_ref().ok().and_then(|name| catalog.users().named(name)).map(Arc::clone);
+    let user = user.ok_or(PasswordFailure::UserUnknown);
+    let decision = match &user {
+        Ok(user) => catalog.decide_authentication(request.client(), user),
+        Err(_) => match name.or_else(|_| Name::parse("unknown")) {
+            Ok(name) => catalog.decide_authentication(request.client(), &stranger(name)),
+            Err(_) => return LoginDecision { methods: Vec::new(), user },
+        },
+    };
+    let mut methods: Vec<_> = decision.attempts().map(|record| record.method).collect();
+    methods.dedup();
+    if !methods.is_empty() {
+        return LoginDecision { methods, user };
+    }
+    let is_password_for_others = |(record, reason): &(Arc<Authentication>, AuthenticationReason)| {
+        *reason == AuthenticationReason::NotGranted && record.method == AuthenticationMethod::Hash
+    };
+    if decision.considered.iter().any(is_password_for_others) {
+        let why = user.err().unwrap_or(PasswordFailure::RecordMissing);
+        return LoginDecision { methods: vec![AuthenticationMethod::Hash], user: Err(why) };
+    }
+    LoginDecision { methods, user }
+}
+
+/// A user who was granted nothing, and so has what everybody has.
+fn stranger(name: Name) -> User {
+    User {
+        id: UserId(0),
+        name,
+        superuser: false,
+        verifiers: None,
+        locked: false,
+        password_expired: false,
+        default_roles: DefaultRoles::None,
+        limits: UserLimits::default(),
+    }
+}
+
+/// What unknown users are made to look like known ones with: from what the catalog keeps of the first superuser's
+/// password, so that it outlives the process and all members have the same; by chance when there is none.
+pub fn mock_secret(catalog: &Catalog, rng: &mut impl CryptoRng) -> MockSecret {
+    let superusers = catalog.users().iter().filter(|user| user.superuser);
+    match superusers.filter_map(|user| user.verifiers.as_ref()).next() {
+        Some(verifiers) => MockSecret::derive(verifiers.scram.reveal().as_bytes()),
+        None => MockSecret::random(rng),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,6 @@ use tokio::task::JoinHandle;
 use tokio_postgres::NoTls;
 
 use super::*;
-use crate::login::LoginDecision;
 
 fn user(name: &str, password: Option<&str>) -> User {
     User {
@@ -37,6 +36,7 @@ fn context() -> Context {
         user("locked", Some("sekret")),
         user("passwordless", None),
         user("trusted", None),
+        user("fallen", Some("sekret")),
     ];
     let users = users.map(Arc::new);
     Context {
@@ -46,14 +46,19 @@ fn context() -> Context {
         mock_secret: MockSecret::derive(b"test"),
         scram_iterations: 4,
         authenticate: Box::new(move |request| LoginDecision {
-            method: match request.user {
-                "trusted" | "nobody" => Some(AuthenticationMethod::Trust),
-                "rejected" => Some(AuthenticationMethod::Reject),
-                "certified" => Some(AuthenticationMethod::Tls),
-                "unrecorded" => None,
-                _ => Some(AuthenticationMethod::Hash),
+            methods: match request.user {
+                "trusted" | "nobody" => vec![AuthenticationMethod::Trust],
+                "rejected" => vec![AuthenticationMethod::Reject, AuthenticationMethod::Trust],
+                "certified" => vec![AuthenticationMethod::Tls],
+                "fallen" => vec![AuthenticationMethod::Tls, AuthenticationMethod::Hash, AuthenticationMethod::Trust],
+                "unrecorded" => vec![],
+                _ => vec![AuthenticationMethod::Hash],
             },
-            user: users.iter().find(|user| user.name.as_str() == request.user).map(Arc::clone),
+            user: users
+                .iter()
+                .find(|user| user.name.as_str() == request.user)
+                .map(Arc::clone)
+                .ok_or(PasswordFailure::UserUnknown),
         }),
     }
 }
@@ -371,6 +376,15 @@ async fn a_real_client_logs_in() {
     assert!(verifier.fits("sekret"));
     assert!(client.client_key.is_some());
     assert!(client.leftover.is_empty());
+}
+
+#[tokio::test]
+async fn a_missing_certificate_falls_through_and_a_wrong_password_does_not() {
+    let (connected, established) = over_tcp("user=fallen password=sekret").await;
+    connected.unwrap();
+    let Established::Client(client) = established.unwrap() else { unreachable!("it is a client") };
+    assert!(client.client_key.is_some());
+    assert_eq!(code(over_tcp("user=fallen password=wrong").await.0).0, "28P01");
 }
 
 #[tokio::test]
