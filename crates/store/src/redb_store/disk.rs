@@ -2,11 +2,15 @@
 //!
 //! redb writes as soon as it opens a file: it repairs, checks and marks it as in use. A file that we then refuse must
 //! stay as it was, byte for byte, so what redb writes is held back until the content is known to be ours.
+//!
+//! Later, redb's header, which says where the newest commit is, is written last of all before a sync. redb itself writes
+//! it first, since its checksums make the order indifferent; but then a full disk would leave every commit in doubt,
+//! while so most failures come before anything that could be taken for a commit.
 
 use std::io;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use redb::{BackendError, StorageBackend};
 
@@ -21,6 +25,8 @@ const REWRITE_BYTES: usize = 1024 * 1024;
 pub(super) struct Disk {
     file: Box<dyn StorageBackend>,
     phase: RwLock<Phase>,
+    /// Writes to the header since the last sync.
+    header: Mutex<Vec<(u64, Vec<u8>)>>,
     header_written: AtomicBool,
 }
 
@@ -51,8 +57,8 @@ impl Disk {
     /// Takes a file; nothing is written to it before [`Disk::release`].
     pub(super) fn holding(file: Box<dyn StorageBackend>) -> io::Result<Arc<Self>> {
         let held = Held { file_len: file.len()?, operations: Vec::new() };
-        let header_written = AtomicBool::new(false);
-        Ok(Arc::new(Self { file, phase: RwLock::new(Phase::Holding(held)), header_written }))
+        let phase = RwLock::new(Phase::Holding(held));
+        Ok(Arc::new(Self { file, phase, header: Mutex::default(), header_written: AtomicBool::new(false) }))
     }
 
     /// Does what was held back, in the order in which redb did it, so that a crash in between is one that redb knows
@@ -100,9 +106,21 @@ impl Disk {
         self.header_written.store(false, Ordering::Release);
     }
 
-    /// Whether redb tried to write its header since [`Disk::watch_header`].
+    /// Whether we tried to write the header since [`Disk::watch_header`].
     pub(super) fn header_written(&self) -> bool {
         self.header_written.load(Ordering::Acquire)
+    }
+
+    fn header(&self) -> MutexGuard<'_, Vec<(u64, Vec<u8>)>> {
+        self.header.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        for (offset, data) in self.header().drain(..) {
+            self.header_written.store(true, Ordering::Release);
+            self.file.write(offset, &data)?;
+        }
+        self.file.sync_data()
     }
 
     fn phase(&self) -> RwLockReadGuard<'_, Phase> {
@@ -193,9 +211,15 @@ impl StorageBackend for Handle {
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         match &*self.0.phase() {
-            Phase::Holding(held) => held.read(&*self.0.file, offset, out),
-            Phase::Writing | Phase::Sealed => self.0.file.read(offset, out),
+            Phase::Holding(held) => held.read(&*self.0.file, offset, out)?,
+            Phase::Writing | Phase::Sealed => self.0.file.read(offset, out)?,
         }
+        if offset < HEADER_BYTES {
+            for (start, data) in &*self.0.header() {
+                overlay(out, offset, data, *start);
+            }
+        }
+        Ok(())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -203,7 +227,7 @@ impl StorageBackend for Handle {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        if self.0.hold(|| Operation::Sync)? { Ok(()) } else { self.0.file.sync_data() }
+        if self.0.hold(|| Operation::Sync)? { Ok(()) } else { self.0.sync() }
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
@@ -211,7 +235,8 @@ impl StorageBackend for Handle {
             return Ok(());
         }
         if offset < HEADER_BYTES {
-            self.0.header_written.store(true, Ordering::Release);
+            self.0.header().push((offset, data.to_vec()));
+            return Ok(());
         }
         self.0.file.write(offset, data)
     }

@@ -23,7 +23,7 @@ macro_rules! conformance {
             use super::*;
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $case() {
-                let folder = tempfile::tempdir().unwrap();
+                let folder = folder();
                 super::$case(Arc::new(switchyard_store::RedbStore::open(folder.path().join("catalog")).unwrap())).await;
             })*
         }
@@ -45,6 +45,14 @@ conformance!(
     one_of_many_commits_on_a_version_wins,
     a_commit_may_be_empty,
 );
+
+fn dropped(before: Entity) -> Delta {
+    Delta { before: Some(before), after: None }
+}
+
+fn changed(before: Entity, after: Entity) -> Delta {
+    Delta { before: Some(before), after: Some(after) }
+}
 
 type Tested = Arc<dyn Store>;
 

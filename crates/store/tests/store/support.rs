@@ -1,5 +1,6 @@
 //! Commits to try stores with.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use switchyard_catalog::{
@@ -7,6 +8,25 @@ use switchyard_catalog::{
     SubclusterId,
 };
 use switchyard_store::{Commit, Record};
+use tempfile::TempDir;
+
+/// A folder in memory where there is one: what is tested here does not depend on the disk, but waits for it.
+pub fn folder() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
+}
+
+/// Numbers that look random and are the same in each run.
+pub struct Chance(pub u64);
+
+impl Chance {
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % limit as u64).unwrap()
+    }
+}
 
 /// The first id of a rule.
 pub const RULE_FIRST: u64 = 1_000;
@@ -40,14 +60,6 @@ pub fn made(after: Entity) -> Delta {
     Delta { before: None, after: Some(after) }
 }
 
-pub fn dropped(before: Entity) -> Delta {
-    Delta { before: Some(before), after: None }
-}
-
-pub fn changed(before: Entity, after: Entity) -> Delta {
-    Delta { before: Some(before), after: Some(after) }
-}
-
 pub fn record(statement: &str) -> Record {
     Record {
         time_us: 1_700_000_000_000_000,
@@ -70,6 +82,12 @@ pub fn first() -> Commit {
 pub fn next(base: u64) -> Commit {
     let id = RULE_FIRST + base;
     commit(base, vec![made(rule(id, &format!("rule{id}")))])
+}
+
+/// What there is after [`first`] and so many of [`next`].
+pub fn entities_at(version: u64) -> Vec<Entity> {
+    let rules = (1..version).map(|base| rule(RULE_FIRST + base, &format!("rule{}", RULE_FIRST + base)));
+    sorted(rules.chain((version > 0).then(database)))
 }
 
 /// The entities of a catalog in an order of their own.
