@@ -400,6 +400,27 @@ async fn a_real_client_is_told_why_not() {
     assert_eq!(code(over_tcp("user=locked password=sekret").await.0), locked);
 }
 
+#[tokio::test]
+async fn a_refusal_arrives_though_bytes_are_left_unread() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let serving = async {
+        let (stream, address) = listener.accept().await.unwrap();
+        establish(stream, Peer::tcp(address), &context()).await
+    };
+    let connecting = async {
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut bytes = startup(V3_0, &[("user", "rejected")]);
+        bytes.resize(32 * 1024, b'x');
+        stream.write_all(&bytes).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.map(|_| answer)
+    };
+    let (established, answer) = tokio::join!(serving, connecting);
+    assert!(matches!(established, Err(SessionError::Rejected { .. })));
+    assert!(fields(&answer.unwrap()).contains("C28000"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
