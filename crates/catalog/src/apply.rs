@@ -12,7 +12,7 @@ mod rule;
 mod subcluster;
 mod table_group;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod user;
 
 use std::fmt;

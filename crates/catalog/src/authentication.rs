@@ -122,3 +122,6 @@ fn specificity(record: &Authentication) -> u8 {
         AuthenticationAccess::Host { network, .. } => network.net.prefix_len(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -226,3 +226,6 @@ fn backwards(reached: &BTreeMap<NodeId, (NodeId, usize)>, source: NodeId, to: No
     }
     steps
 }
+
+#[cfg(test)]
+mod tests;

@@ -152,3 +152,6 @@ impl Catalog {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

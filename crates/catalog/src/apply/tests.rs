@@ -1,1 +1,7 @@
+#![expect(clippy::unwrap_used, reason = "a test may")]
 
+mod invariants;
+mod random;
+mod refusals;
+mod rules;
+pub(crate) mod sample;
