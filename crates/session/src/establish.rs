@@ -8,7 +8,7 @@ use switchyard_wire::message::{self, ENCRYPTION_REFUSED, LOAD_BALANCE_DECLINED};
 use switchyard_wire::scram::{self, ClientKey, Exchange, Proven, ScramError};
 use switchyard_wire::startup::Negotiated;
 use switchyard_wire::verifier::MockSecret;
-use switchyard_wire::{ScramVerifier, Startup, Untyped, Version};
+use switchyard_wire::{CancelKey, ScramVerifier, Startup, Untyped, Version};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -57,7 +57,7 @@ pub enum Established<S> {
         /// The session.
         process_id: i32,
         /// The key that proves that the sender may.
-        secret: Vec<u8>,
+        secret: CancelKey,
     },
 }
 
@@ -114,7 +114,7 @@ where
 
 /// [`Established`] while the stream is still in use.
 enum Outcome {
-    Cancel { process_id: i32, secret: Vec<u8> },
+    Cancel { process_id: i32, secret: CancelKey },
     LoggedIn(Box<LoggedIn>),
 }
 
@@ -187,7 +187,7 @@ where
 }
 
 enum First {
-    Cancel { process_id: i32, secret: Vec<u8> },
+    Cancel { process_id: i32, secret: CancelKey },
     Startup(Startup),
 }
 

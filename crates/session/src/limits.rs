@@ -33,7 +33,7 @@ impl Default for Limits {
         Self {
             login_time_ms_max: 60_000,
             startup_bytes_max: STARTUP_BYTES_MAX,
-            logins_max: 5_000,
+            logins_max: 1_000,
             connections_max: 10_000,
             connections_reserved: 3,
             throttle_delay_ms_min: 100,

@@ -11,7 +11,7 @@ use dashmap::mapref::entry::Entry;
 use rand::{CryptoRng, RngExt};
 use subtle::ConstantTimeEq;
 use switchyard_catalog::{Name, UserId};
-use switchyard_wire::Version;
+use switchyard_wire::{CancelKey, Version};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::sync::watch;
@@ -66,7 +66,7 @@ pub struct SessionEntry {
     /// Microseconds since 1970-01-01 UTC.
     pub login_time_us: i64,
     number: u64,
-    secret: Vec<u8>,
+    secret: CancelKey,
     activity: Mutex<Activity>,
     cancel: Notify,
     end: watch::Sender<bool>,
@@ -207,7 +207,7 @@ impl Registry {
                 database: new.database,
                 login_time_us: now,
                 number,
-                secret,
+                secret: secret.into(),
                 activity: Mutex::new(Activity {
                     state: SessionState::Idle,
                     state_since_us: now,

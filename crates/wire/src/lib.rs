@@ -15,5 +15,5 @@ pub use error::WireError;
 pub use frame::{FrameHeader, frame};
 pub use message::{Report, Severity};
 pub use sqlstate::SqlState;
-pub use startup::{Startup, Untyped, Version, untyped};
+pub use startup::{CancelKey, Startup, Untyped, Version, untyped};
 pub use verifier::{ScramVerifier, Sha512Verifier, VerifierError, verifiers, verifiers_with};

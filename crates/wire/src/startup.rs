@@ -4,6 +4,7 @@
 //! (`reference/vertica-wire.md` §1.1).
 
 use std::fmt;
+use std::ops::Deref;
 
 use crate::error::WireError;
 
@@ -53,6 +54,30 @@ impl fmt::Display for Version {
     }
 }
 
+/// The key that lets its holder cancel what a session is doing; never printed by `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CancelKey(Vec<u8>);
+
+impl From<Vec<u8>> for CancelKey {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+}
+
+impl Deref for CancelKey {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for CancelKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CancelKey of {} bytes", self.0.len())
+    }
+}
+
 /// A packet without a type byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Untyped {
@@ -67,7 +92,7 @@ pub enum Untyped {
         /// As BackendKeyData named the session.
         process_id: i32,
         /// The key from the same message.
-        secret: Vec<u8>,
+        secret: CancelKey,
     },
     /// A session shall begin.
     Startup(Startup),
@@ -164,7 +189,7 @@ fn check_head(code: u32, len: usize) -> Result<(), WireError> {
 fn cancel(body: &[u8]) -> Result<Untyped, WireError> {
     let (process_id, secret) =
         body.split_first_chunk().ok_or(WireError::FixedLength { packet: "cancel request", length: body.len() })?;
-    Ok(Untyped::CancelRequest { process_id: i32::from_be_bytes(*process_id), secret: secret.to_vec() })
+    Ok(Untyped::CancelRequest { process_id: i32::from_be_bytes(*process_id), secret: secret.to_vec().into() })
 }
 
 fn parameters(mut body: &[u8]) -> Result<Vec<(String, String)>, WireError> {

@@ -176,7 +176,7 @@ async fn cancel_requests_are_handed_on() {
     let Established::Cancel { process_id: 9, secret, .. } = running.await.unwrap().unwrap() else {
         unreachable!("it is a cancel request");
     };
-    assert_eq!(secret, [1, 2, 3, 4]);
+    assert_eq!(secret[..], [1, 2, 3, 4]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -43,8 +43,9 @@ fn requests_are_eight_bytes() {
 #[test]
 fn cancel_requests_have_keys_of_4_to_256_bytes() {
     let bytes = packet(CANCEL, &[0, 0, 1, 0, 9, 8, 7, 6]);
-    let expected = Untyped::CancelRequest { process_id: 256, secret: vec![9, 8, 7, 6] };
+    let expected = Untyped::CancelRequest { process_id: 256, secret: vec![9, 8, 7, 6].into() };
     assert_eq!(read(&bytes), Ok(Some((expected, 16))));
+    assert_eq!(format!("{:?}", CancelKey(vec![9, 8, 7, 6])), "CancelKey of 4 bytes");
     assert_eq!(read(&bytes[..15]), Ok(None));
     assert!(read(&packet(CANCEL, &[7; 4 + 32])).unwrap().is_some());
     assert!(read(&packet(CANCEL, &[7; 4 + 256])).unwrap().is_some());
