@@ -144,7 +144,8 @@ pub struct HistoryEntry {
 /// A store of catalogs.
 #[async_trait]
 pub trait Store: Send + Sync + std::fmt::Debug {
-    /// What it holds; `None` when it is empty.
+    /// What it holds; `None` when it is empty. After [`CommitError::Unknown`] this says what became of the commit, and
+    /// until then everything else is refused.
     async fn load(&self) -> Result<Option<Loaded>, StoreError>;
 
     /// Makes a commit durable, or says that it is not. On an empty store `base` is 0.
@@ -153,11 +154,12 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Notes a refused statement. Not durable at once; the oldest beyond [`REFUSALS_MAX`] are forgotten.
     async fn note_refusal(&self, version: u64, record: Record, outcome: Outcome) -> Result<(), StoreError>;
 
-    /// All that happened after version `after` was made, the oldest first, at most `limit` entries.
+    /// All that happened after version `after` was made, the oldest first, at most `limit` entries. Refusals noted while
+    /// `after` was the newest version are among it.
     async fn history(&self, after: u64, limit: usize) -> Result<Vec<HistoryEntry>, StoreError>;
 
-    /// The catalog as it was in `version`, going backwards from `newest`. `None` when that version is in the future, or
-    /// older than what history keeps.
+    /// The catalog as it was in `version`, going backwards from `newest`; but for the next id, which is that of `newest`.
+    /// `None` when that version is in the future, or older than what history keeps; there is no version 0 to go back to.
     async fn catalog_at(&self, newest: &Catalog, version: u64) -> Result<Option<Catalog>, StoreError>;
 }
 

@@ -15,7 +15,7 @@
 //! Lists are cut into parts of some 56 KiB, so that a commit of 100,000 statements needs no value of 20 MB.
 //!
 //! **Newer formats.** Whoever changes the meaning of anything here, kinds and fields of entities included, in a way that
-//! an older program would misread raises `format`. A program refuses a file whose `format` is above the one it knows
+//! an older program would misread raises `format`; a field that may be left out and has a default does not need it. A program refuses a file whose `format` is above the one it knows
 //! ([`OpenError::Newer`]) before it has written a byte to it. `meta` itself never changes its name or types.
 //!
 //! # Promises
@@ -84,7 +84,6 @@ struct StoreFile {
 }
 
 /// In what state the file is.
-#[derive(Debug)]
 enum Health {
     /// It can be used.
     Sound(Opened),
@@ -311,6 +310,6 @@ impl StoreFile {
 
 impl fmt::Debug for StoreFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StoreFile").field("path", &self.path).field("health", &self.health).finish_non_exhaustive()
+        f.debug_struct("StoreFile").field("path", &self.path).finish_non_exhaustive()
     }
 }

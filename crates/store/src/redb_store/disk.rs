@@ -7,6 +7,7 @@
 //! it first, since its checksums make the order indifferent; but then a full disk would leave every commit in doubt,
 //! while so most failures come before anything that could be taken for a commit.
 
+use std::fmt;
 use std::io;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +22,6 @@ const HEADER_BYTES: u64 = 4096;
 const REWRITE_BYTES: usize = 1024 * 1024;
 
 /// A file that redb reads, and writes when it may.
-#[derive(Debug)]
 pub(super) struct Disk {
     file: Box<dyn StorageBackend>,
     phase: RwLock<Phase>,
@@ -30,7 +30,6 @@ pub(super) struct Disk {
     header_written: AtomicBool,
 }
 
-#[derive(Debug)]
 enum Phase {
     /// What redb did is remembered, and shown to it, but not done.
     Holding(Held),
@@ -40,13 +39,11 @@ enum Phase {
     Sealed,
 }
 
-#[derive(Debug)]
 struct Held {
     file_len: u64,
     operations: Vec<Operation>,
 }
 
-#[derive(Debug)]
 enum Operation {
     Write { offset: u64, data: Vec<u8> },
     Resize(u64),
@@ -198,8 +195,14 @@ fn sealed() -> io::Error {
 }
 
 /// The disk as redb holds it.
-#[derive(Debug)]
 pub(super) struct Handle(pub(super) Arc<Disk>);
+
+impl fmt::Debug for Handle {
+    /// What is held back may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Handle").field(&self.0.file).finish()
+    }
+}
 
 impl StorageBackend for Handle {
     fn len(&self) -> io::Result<u64> {

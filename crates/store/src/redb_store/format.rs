@@ -38,13 +38,13 @@ pub(super) enum Fault {
     /// redb says so.
     #[error(transparent)]
     Redb(redb::Error),
-    /// A value is not what was written.
-    #[error("table \"{table}\" has a value that makes no sense")]
+    /// A value is not what was written. Nothing of it is shown: it may be a secret.
+    #[error("table \"{table}\" has a value that makes no sense at byte {byte}")]
     Value {
         /// Where.
         table: &'static str,
-        /// Why.
-        source: serde_json::Error,
+        /// Where in the value.
+        byte: usize,
     },
     /// Something cannot be written as JSON.
     #[error("cannot be written as JSON")]
@@ -239,5 +239,5 @@ fn read_list<T: DeserializeOwned>(transaction: &ReadTransaction, version: u64, s
 }
 
 fn parse<T: DeserializeOwned>(table: &'static str, value: &[u8]) -> Result<T, Fault> {
-    serde_json::from_slice(value).map_err(|source| Fault::Value { table, source })
+    serde_json::from_slice(value).map_err(|error| Fault::Value { table, byte: error.column() })
 }

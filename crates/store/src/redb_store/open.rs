@@ -25,7 +25,6 @@ const FILE_MODE: u32 = 0o600;
 pub(super) type Mount = dyn Fn(File) -> Box<dyn StorageBackend> + Send + Sync;
 
 /// The file, open and locked.
-#[derive(Debug)]
 pub(super) struct Opened {
     pub(super) database: Database,
     pub(super) disk: Arc<Disk>,
@@ -39,7 +38,7 @@ pub(super) fn mount(file: File) -> Result<Box<dyn StorageBackend>, DatabaseError
 /// Opens the file, or makes it if it is not there.
 pub(super) fn open_or_create(path: &Path, faults: Option<&Mount>) -> Result<Opened, OpenError> {
     match OpenOptions::new().read(true).write(true).open(path) {
-        Ok(file) => open(path, file, faults, false),
+        Ok(file) => contained(path, || open(path, file, faults, false)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => create(path, faults),
         Err(error) => Err(io_error(path, &error)),
     }
@@ -48,7 +47,7 @@ pub(super) fn open_or_create(path: &Path, faults: Option<&Mount>) -> Result<Open
 /// Opens the file again after a failed write.
 pub(super) fn reopen(path: &Path, faults: Option<&Mount>) -> Result<Opened, OpenError> {
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(|error| io_error(path, &error))?;
-    open(path, file, faults, true)
+    contained(path, || open(path, file, faults, true))
 }
 
 fn open(path: &Path, file: File, faults: Option<&Mount>, rewrite: bool) -> Result<Opened, OpenError> {
@@ -80,7 +79,7 @@ fn create(path: &Path, faults: Option<&Mount>) -> Result<Opened, OpenError> {
         .mode(FILE_MODE)
         .open(&draft)
         .map_err(|error| io_error(path, &error))?;
-    let made = fill(path, file, faults).and_then(|opened| {
+    let made = contained(path, || fill(path, file, faults)).and_then(|opened| {
         fs::hard_link(&draft, path).map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => OpenError::Locked { path: shown(path) },
             _ => io_error(path, &error),
@@ -132,13 +131,14 @@ fn hold(path: &Path, file: File, faults: Option<&Mount>) -> Result<Opened, OpenE
     // it. The check reads all of it and compares each page with its checksum.
     builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(true);
     let handle = Handle(Arc::clone(&disk));
-    // What redb has not foreseen in a damaged file ends in a panic; that must not end the process. Nothing that the
-    // panic left half done is used again.
-    match catch_unwind(AssertUnwindSafe(|| builder.create_with_backend(handle))) {
-        Ok(Ok(database)) => Ok(Opened { database, disk }),
-        Ok(Err(error)) => Err(refused(path, error)),
-        Err(panic) => Err(damaged(path, &panic_text(&*panic))),
-    }
+    let database = builder.create_with_backend(handle).map_err(|error| refused(path, error))?;
+    Ok(Opened { database, disk })
+}
+
+/// What redb has not foreseen in a damaged file ends in a panic; that must not end the process. Nothing that the panic
+/// left half done is used again: the file is closed, and was not written to unless its content was sound.
+fn contained(path: &Path, work: impl FnOnce() -> Result<Opened, OpenError>) -> Result<Opened, OpenError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(damaged(path, &panic_text(&*panic))))
 }
 
 fn check_format(path: &Path, database: &Database) -> Result<(), OpenError> {

@@ -49,6 +49,12 @@ impl Faults {
         Arc::new(Self { countdown, lasting, panics: false, unsynced, syncs, resizes })
     }
 
+    /// The same, but that it panics.
+    fn panicking(countdown: u64) -> Arc<Self> {
+        let faults = Arc::into_inner(Self::new(countdown, false, Unsynced::Kept)).unwrap();
+        Arc::new(Self { panics: true, ..faults })
+    }
+
     fn mend(&self) {
         self.countdown.store(0, Ordering::Relaxed);
     }
@@ -328,8 +334,7 @@ async fn a_disk_that_loses_half_its_cache_loses_nothing_acknowledged() {
 async fn a_panic_of_the_engine_stays_in_the_store() {
     let folder = folder();
     let path = folder.path().join("catalog");
-    let faults = Faults::new(0, false, Unsynced::Kept);
-    let faults = Arc::new(Faults { panics: true, ..Arc::into_inner(faults).unwrap() });
+    let faults = Faults::panicking(0);
     let store = open_on(&path, &faults).unwrap();
     store.commit(commit(0)).await.unwrap();
     faults.countdown.store(1, Ordering::Relaxed);
@@ -349,19 +354,25 @@ async fn a_fault_while_opening_leaves_a_store_that_opens() {
     }
     let left_by_kill = std::fs::read(&path).unwrap();
     drop(store);
-    for countdown in 1.. {
-        std::fs::write(&path, &left_by_kill).unwrap();
-        let faults = Faults::new(countdown, false, Unsynced::Torn);
-        let opened = open_on(&path, &faults);
-        if let Err(error) = &opened {
-            assert!(matches!(error, OpenError::Io { .. }), "{error:?}");
-        }
-        let failed = opened.is_err();
-        drop(opened);
-        assert_eq!(head(&RedbStore::open(&path).unwrap()).await, 5);
-        if !failed {
-            assert!(countdown > 5, "opening writes");
-            break;
+    for panics in [false, true] {
+        for countdown in 1.. {
+            std::fs::write(&path, &left_by_kill).unwrap();
+            let failing = Faults::new(countdown, false, Unsynced::Torn);
+            let faults = if panics { Faults::panicking(countdown) } else { failing };
+            let opened = open_on(&path, &faults);
+            match &opened {
+                Ok(_) => assert!(countdown > 5, "opening writes"),
+                Err(OpenError::Damaged { what, .. }) if panics => assert_eq!(what, "the disk is on fire"),
+                Err(OpenError::Io { .. }) if !panics => {}
+                Err(other) => panic!("{other:?}"),
+            }
+            let failed = opened.is_err();
+            faults.mend();
+            drop(opened);
+            assert_eq!(head(&RedbStore::open(&path).unwrap()).await, 5);
+            if !failed {
+                break;
+            }
         }
     }
 }
