@@ -1,5 +1,8 @@
 //! Which authentication record decides how a client proves who it is (`design.md` §3 step 4).
 
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -122,6 +125,3 @@ fn specificity(record: &Authentication) -> u8 {
         AuthenticationAccess::Host { network, .. } => network.net.prefix_len(),
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,10 @@
 //! Where shard replicas go: never two of a shard on one worker, as many on each worker as on any other (leaders, and
 //! all), and when workers come or go, as few moved as that allows (`reference/hologres.md` §0, §6.1).
 
+mod saving;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::id::NodeId;
@@ -21,6 +25,7 @@ pub fn place(shard_count: u32, replica_count: u32, workers: &[NodeId], previous:
     }
     plan.fill(replica_count);
     plan.even_out_replicas();
+    plan.save_moves(previous);
     plan.even_out_leaders();
     plan.shards
 }
@@ -31,8 +36,8 @@ struct Plan {
     shards: Vec<Vec<NodeId>>,
     /// Which shards each worker holds.
     held: BTreeMap<NodeId, BTreeSet<usize>>,
-    /// The pairs that are not in the previous placement: they cost nothing to move again.
-    new: BTreeSet<(usize, NodeId)>,
+    /// Which of them it did not hold in the previous placement: they cost nothing to move again.
+    new: BTreeMap<NodeId, BTreeSet<usize>>,
 }
 
 impl Plan {
@@ -40,7 +45,7 @@ impl Plan {
         Self {
             shards: (0..shard_count).map(|_| Vec::new()).collect(),
             held: workers.iter().map(|worker| (*worker, BTreeSet::new())).collect(),
-            new: BTreeSet::new(),
+            new: workers.iter().map(|worker| (*worker, BTreeSet::new())).collect(),
         }
     }
 
@@ -57,7 +62,19 @@ impl Plan {
             held.remove(&shard);
             workers.retain(|other| *other != worker);
         }
-        self.new.remove(&(shard, worker));
+        if let Some(new) = self.new.get_mut(&worker) {
+            new.remove(&shard);
+        }
+    }
+
+    /// Puts a replica where there was none of its shard in the previous placement.
+    fn add_new(&mut self, shard: usize, worker: NodeId) {
+        self.add(shard, worker);
+        self.new.entry(worker).or_default().insert(shard);
+    }
+
+    fn is_new(&self, shard: usize, worker: NodeId) -> bool {
+        self.new.get(&worker).is_some_and(|new| new.contains(&shard))
     }
 
     fn load(&self, worker: NodeId) -> usize {
@@ -74,8 +91,7 @@ impl Plan {
         for shard in 0..self.shards.len() {
             let around = workers.iter().cycle().skip(shard.checked_rem(workers.len()).unwrap_or(0));
             for worker in around.take(replica_count) {
-                self.add(shard, *worker);
-                self.new.insert((shard, *worker));
+                self.add_new(shard, *worker);
             }
         }
     }
@@ -104,8 +120,7 @@ impl Plan {
                 let free = self.held.iter().filter(|(_, held)| !held.contains(&shard));
                 let Some((worker, _)) = free.min_by_key(|(_, held)| held.len()) else { break };
                 let worker = *worker;
-                self.add(shard, worker);
-                self.new.insert((shard, worker));
+                self.add_new(shard, worker);
             }
         }
     }
@@ -123,11 +138,10 @@ impl Plan {
                 return;
             }
             let Some(shard) = self.cheapest_move(from, to) else { return };
-            let was_new = self.new.contains(&(shard, from));
+            let was_new = self.is_new(shard, from);
             let led = self.leader(shard) == Some(from);
             self.remove(shard, from);
-            self.add(shard, to);
-            self.new.insert((shard, to));
+            self.add_new(shard, to);
             // Still nobody's data: the newcomer takes the place of the newcomer.
             if was_new
                 && led
@@ -138,25 +152,17 @@ impl Plan {
         }
     }
 
-    /// The shard that is best moved: one that was just put there, else one that is only followed there.
+    /// The shard that is best moved: one that was just put there, else one that is only followed there, else any.
     fn cheapest_move(&self, from: NodeId, to: NodeId) -> Option<usize> {
-        let (from_held, to_held) = (self.held.get(&from)?, self.held.get(&to)?);
-        let best = if self.new.is_empty() { 1 } else { 0 };
-        let mut cheapest: Option<(u8, usize)> = None;
-        for shard in from_held.difference(to_held).copied() {
-            let cost = match self.new.contains(&(shard, from)) {
-                true => 0,
-                false if self.leader(shard) != Some(from) => 1,
-                false => 2,
-            };
-            if cheapest.is_none_or(|(least, _)| cost < least) {
-                cheapest = Some((cost, shard));
-            }
-            if cost <= best {
-                break;
-            }
-        }
-        cheapest.map(|(_, shard)| shard)
+        let (held, new, to_held) = (self.held.get(&from)?, self.new.get(&from)?, self.held.get(&to)?);
+        let follows = |shard: &&usize| {
+            let workers = self.shards.get(**shard);
+            workers.is_some_and(|workers| workers.first() != Some(&from))
+        };
+        let has_followers = self.shards.first().is_some_and(|workers| workers.len() > 1);
+        let newest = new.difference(to_held).next();
+        let followed = || has_followers.then(|| held.difference(to_held).find(follows)).flatten();
+        newest.or_else(followed).or_else(|| held.difference(to_held).next()).copied()
     }
 
     /// Passes leads on along chains of workers, from one that leads too much to one that leads at least two less, until
@@ -226,6 +232,3 @@ fn backwards(reached: &BTreeMap<NodeId, (NodeId, usize)>, source: NodeId, to: No
     }
     steps
 }
-
-#[cfg(test)]
-mod tests;

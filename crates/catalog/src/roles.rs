@@ -1,5 +1,8 @@
 //! Who may use what: roles and workloads (`reference/vertica-sql.md` §4.2, §4.3, §9).
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -152,6 +155,3 @@ impl Catalog {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

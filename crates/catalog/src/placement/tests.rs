@@ -97,7 +97,7 @@ fn fewest_moves(before: &Placement, replica_count: usize, workers: &[NodeId]) ->
 #[test]
 fn the_first_placement_goes_around() {
     let four = workers([3, 5, 7, 9]);
-    let placement: Placement = [[3, 5], [5, 7], [7, 9], [9, 3]].into_iter().map(|shard| workers(shard)).collect();
+    let placement: Placement = [[3, 5], [5, 7], [7, 9], [9, 3]].into_iter().map(workers).collect();
     assert_eq!(place(4, 2, &four, &[]), placement);
 }
 
@@ -127,7 +127,7 @@ fn a_lost_leader_is_followed_by_a_follower() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 128, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
 
     #[test]
     fn a_first_placement_is_even(shards in 1_u32..60, replicas in 1_u32..6, count in 1_u64..12) {
