@@ -158,9 +158,7 @@ impl Draft {
             RenameRole { name, to } => self.rename_role(name, to),
             DropRoles { names, if_exists, cascade } => self.drop_roles(names, *if_exists, *cascade),
             GrantRoles { roles, grantees, admin, grantor } => self.grant_roles(roles, grantees, *admin, grantor),
-            RevokeRoles { roles, grantees, admin_only, cascade } => {
-                self.revoke_roles(roles, grantees, *admin_only, *cascade)
-            }
+            RevokeRoles { roles, grantees, admin_only, cascade } => self.revoke(roles, grantees, *admin_only, *cascade),
             CreateAuthentication { name, method, access, fallthrough } => {
                 self.create_authentication(name, *method, access, *fallthrough)
             }

@@ -61,9 +61,9 @@ impl AuthenticationDecision {
 }
 
 impl Catalog {
-    /// Which record decides for a client that wants to be this user: of those that are enabled, match the client and are
-    /// granted to the user, to one of his roles (enabled or not) or to PUBLIC, the one of the greatest priority, then
-    /// of the longest prefix, then the oldest.
+    /// Which record decides for a client that wants to be this user: of those that are enabled, match the client and
+    /// are granted to the user, to one of his roles (enabled or not) or to PUBLIC, the one of the greatest priority,
+    /// then of the longest prefix, then the oldest.
     pub fn decide_authentication(&self, client: AuthenticationClient, user: &User) -> AuthenticationDecision {
         let mut grantees = vec![Grantee::User(user.id)];
         grantees.extend(self.public_role().map(Grantee::Role));

@@ -362,7 +362,8 @@ impl Catalog {
         Some(before)
     }
 
-    /// The catalog after these deltas, as version `version`; for history, which goes backwards, and for followers of a store.
+    /// The catalog after these deltas, as version `version`; for history, which goes backwards, and for followers of
+    /// a store.
     #[must_use]
     pub fn with_deltas(&self, version: u64, deltas: impl IntoIterator<Item = Delta>) -> Self {
         let mut next = self.clone();

@@ -39,7 +39,7 @@ pub enum Change {
 
     /// CREATE ROUTING RULE ... ROUTE 'cidr' TO group.
     CreateRoutingRule { name: Name, source: Network, group: Name },
-    /// CREATE ROUTING RULE [name] ROUTE WORKLOAD ...; without a name it gets the workload's.
+    /// CREATE ROUTING RULE \[name\] ROUTE WORKLOAD ...; without a name it gets the workload's.
     CreateWorkloadRule { name: Option<Name>, workload: Name, subclusters: Vec<Name>, priority: u32 },
     /// ALTER ROUTING RULE.
     AlterRoutingRule { target: RuleTarget, change: RuleChange },
@@ -51,11 +51,11 @@ pub enum Change {
     /// REVOKE USAGE ON WORKLOAD.
     RevokeWorkload { workload: Name, grantees: Vec<Name> },
 
-    /// CREATE USER.
+    /// CREATE USER. There is one superuser; `superuser` makes the first.
     CreateUser { name: Name, superuser: bool, changes: Vec<UserChange> },
     /// ALTER USER.
     AlterUser { name: Name, changes: Vec<UserChange> },
-    /// DROP USER; CASCADE also drops what depends on the user.
+    /// DROP USER; CASCADE also drops the user's mappings and revokes what the user granted.
     DropUsers { names: Vec<Name>, if_exists: bool, cascade: bool },
     /// CREATE ROLE.
     CreateRole { name: Name },
@@ -99,7 +99,7 @@ pub enum Change {
     CreateNode { name: Name, kind: NodeKind, host: String, port: u16, subcluster: Option<Name> },
     /// ALTER NODE.
     AlterNode { name: Name, change: NodeChange },
-    /// DROP NODE; CASCADE drops its network addresses, interfaces and shard replicas too.
+    /// DROP NODE; CASCADE drops its network addresses, interfaces, user mappings and shard replicas too.
     DropNode { name: Name, if_exists: bool, cascade: bool },
     /// CREATE SUBCLUSTER.
     CreateSubcluster { name: Name, primary: bool },
@@ -114,12 +114,12 @@ pub enum Change {
     CreateFaultGroup { name: Name },
     /// ALTER FAULT GROUP.
     AlterFaultGroup { name: Name, change: FaultGroupChange },
-    /// DROP FAULT GROUP, with its children; the nodes go to the parent.
+    /// DROP FAULT GROUP, with its children; the nodes go to the parent. Refused while a load balance group holds one.
     DropFaultGroup { name: Name, if_exists: bool },
 
-    /// CALL hg_create_table_group. `shard_cap` lifts the caps when false.
+    /// CALL hg_create_table_group. `shard_cap` lifts the caps when false. The first one becomes the default.
     CreateTableGroup { name: Name, shard_count: u32, replica_count: u32, manually: bool, shard_cap: bool },
-    /// CALL hg_drop_table_group.
+    /// CALL hg_drop_table_group. The default one goes last.
     DropTableGroup { name: Name },
     /// CALL hg_set_table_group_property.
     SetTableGroupProperty { name: Name, property: TableGroupProperty },
@@ -291,7 +291,7 @@ pub enum NodeChange {
     Upstream(Option<Secret>),
     /// EXPORT ON; `None` is DEFAULT.
     ExportOn(Option<Name>),
-    /// [IS] PERMANENT, EPHEMERAL, STANDBY, EXECUTE.
+    /// \[IS\] PERMANENT, EPHEMERAL, STANDBY, EXECUTE.
     Type(NodeType),
     /// REPLACE [WITH node].
     Replace(Option<Name>),

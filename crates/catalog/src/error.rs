@@ -1,4 +1,5 @@
-//! What can be wrong with a change. Each variant carries facts; SQLSTATE and final text are chosen where a client is told.
+//! What can be wrong with a change. Each variant carries facts; SQLSTATE and final text are chosen where a client is
+//! told.
 
 use std::fmt;
 

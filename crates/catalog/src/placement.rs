@@ -96,8 +96,8 @@ impl Plan {
         }
     }
 
-    /// Takes over the previous placement as far as its workers are still there. A shard that has too many replicas loses
-    /// followers, on the fullest workers first.
+    /// Takes over the previous placement as far as its workers are still there. A shard that has too many replicas
+    /// loses followers, on the fullest workers first.
     fn keep(&mut self, previous: &[Vec<NodeId>], workers: &BTreeSet<NodeId>, replica_count: usize) {
         for (shard, before) in previous.iter().enumerate() {
             for worker in before.iter().filter(|worker| workers.contains(worker)) {
@@ -125,8 +125,8 @@ impl Plan {
         }
     }
 
-    /// Moves replicas from the fullest worker to the emptiest one until they differ by one at most. The fullest holds more
-    /// shards than the emptiest, so there is always one that can be moved.
+    /// Moves replicas from the fullest worker to the emptiest one until they differ by one at most. The fullest holds
+    /// more shards than the emptiest, so there is always one that can be moved.
     fn even_out_replicas(&mut self) {
         loop {
             let by_load = |worker: &NodeId| (self.load(*worker), *worker);
@@ -165,10 +165,10 @@ impl Plan {
         newest.or_else(followed).or_else(|| held.difference(to_held).next()).copied()
     }
 
-    /// Passes leads on along chains of workers, from one that leads too much to one that leads at least two less, until
-    /// there is no such chain. With even replicas that is when leaders are even: were each shard to give an equal part of
-    /// its lead to each of its workers, all would have between the floor and the ceiling of the average, and so a
-    /// whole division exists that has, too; and a division without such a chain is as even as any.
+    /// Passes leads on along chains of workers, from one that leads too much to one that leads at least two less,
+    /// until there is no such chain. With even replicas that is when leaders are even: were each shard to give an
+    /// equal part of its lead to each of its workers, all would have between the floor and the ceiling of the
+    /// average, and so a whole division exists that has, too; and a division without such a chain is as even as any.
     fn even_out_leaders(&mut self) {
         let mut led: BTreeMap<NodeId, BTreeSet<usize>> =
             self.held.keys().map(|worker| (*worker, BTreeSet::new())).collect();

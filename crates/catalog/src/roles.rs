@@ -91,8 +91,8 @@ impl Catalog {
         in_effect
     }
 
-    /// The workload rules open to a user who has put these roles on: the greatest priority first, then by the workload's
-    /// name. To the superuser all are.
+    /// The workload rules open to a user who has put these roles on: the greatest priority first, then by the
+    /// workload's name. To the superuser all are.
     pub fn usable_workloads(&self, user: UserId, enabled: &BTreeSet<RoleId>) -> Vec<Arc<WorkloadRule>> {
         let mut rules: Vec<Arc<WorkloadRule>> = if self.is_superuser(user) {
             self.workload_rules.iter().cloned().collect()
@@ -121,8 +121,8 @@ impl Catalog {
                 .any(|role| self.workload_grant(Grantee::Role(role), rule).is_some())
     }
 
-    /// The rule that applies to a session that named no workload: of those granted to the user or to a role in effect the
-    /// one of the greatest priority, any of them when there are several (seed: Priorities). To the superuser, who
+    /// The rule that applies to a session that named no workload: of those granted to the user or to a role in effect
+    /// the one of the greatest priority, any of them when there are several (seed: Priorities). To the superuser, who
     /// may use all, only those apply that were granted too: nothing moves it away from where it logged in unasked.
     pub fn effective_workload(
         &self,

@@ -94,8 +94,8 @@ impl Draft {
         }
     }
 
-    /// The groups inside go too, and all their nodes to the parent. There is no CASCADE: a load balance group that holds
-    /// one of them is always in the way.
+    /// The groups inside go too, and all their nodes to the parent. There is no CASCADE: a load balance group that
+    /// holds one of them is always in the way.
     pub(super) fn drop_fault_group(&mut self, name: &Name, if_exists: bool) -> Outcome {
         let found = self.fault_group(name);
         let Some(group) = self.found(found, if_exists)? else { return Ok(()) };

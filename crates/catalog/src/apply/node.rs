@@ -99,12 +99,14 @@ impl Draft {
         Ok(Some(interface.id))
     }
 
-    /// The standby node that replaces a node: the one named, or the oldest that is free, of the same fault group if any.
+    /// The standby node that replaces a node: the one named, or the oldest that is free, of the same fault group if
+    /// any.
     fn standby(&self, node: &Node, with: &Option<Name>) -> Result<NodeId, CatalogError> {
         let nodes = &self.catalog.nodes;
         let is_free = |other: &Node| {
             other.node_type == NodeType::Standby
                 && other.id != node.id
+                && other.replaced_by.is_none()
                 && !nodes.iter().any(|third| third.id != node.id && third.replaced_by == Some(other.id))
         };
         if let Some(name) = with {

@@ -124,13 +124,7 @@ impl Draft {
         }
     }
 
-    pub(super) fn revoke_roles(
-        &mut self,
-        roles: &[Name],
-        grantees: &[Name],
-        admin_only: bool,
-        cascade: bool,
-    ) -> Outcome {
+    pub(super) fn revoke(&mut self, roles: &[Name], grantees: &[Name], admin_only: bool, cascade: bool) -> Outcome {
         for role in self.roles_to_grant(roles, "revoked")? {
             for (grantee, name) in self.grantees(grantees)? {
                 let Some(grant) = self.catalog.role_grant(grantee, role.id).cloned() else {

@@ -22,9 +22,9 @@ const GROUP_CAP_FACTOR: u64 = 2;
 const CLUSTER_CAP_FACTOR: u64 = 8;
 
 /// The vendor's default shard count for an instance of so many workers, of 16 CU each (`reference/hologres.md` §1.3).
-/// The rows of its table are met exactly, and between them the count rises evenly: 10 a worker up to 8 workers, none to
-/// 12, 10 a worker to 16, 5 a worker to 24, none to 32; beyond the table 5 a worker, as in its last row. A cluster without
-/// workers counts as having one.
+/// The rows of its table are met exactly, and between them the count rises evenly: 10 a worker up to 8 workers, none
+/// to 12, 10 a worker to 16, 5 a worker to 24, none to 32; beyond the table 5 a worker, as in its last row. A cluster
+/// without workers counts as having one.
 pub fn default_shard_count(workers: u32) -> u32 {
     match workers {
         0..=1 => 10,

@@ -2,8 +2,8 @@
 //!
 //! Evening out goes from the fullest worker to the emptiest one, which can move a replica more than it must. An even
 //! placement has the fewest moves exactly when no round of moves saves one: a round takes a shard from each of some
-//! workers to the next one, and from the last to the first, or starts at a worker that has one more than others and ends
-//! at one that has one less. So rounds are looked for, as negative cycles, until there are none.
+//! workers to the next one, and from the last to the first, or starts at a worker that has one more than others and
+//! ends at one that has one less. So rounds are looked for, as negative cycles, until there are none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,8 +44,8 @@ impl Plan {
         }
     }
 
-    /// A number of moves that is often met, and never beaten: each worker keeps at most what it had, and at most its even
-    /// part, the larger parts going to those that had most.
+    /// A number of moves that is often met, and never beaten: each worker keeps at most what it had, and at most its
+    /// even part, the larger parts going to those that had most.
     fn moves_at_least(&self, was: &BTreeSet<(usize, NodeId)>) -> usize {
         let mut had: BTreeMap<NodeId, usize> = self.held.keys().map(|worker| (*worker, 0)).collect();
         for (_, worker) in was {

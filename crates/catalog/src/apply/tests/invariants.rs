@@ -84,7 +84,11 @@ fn check_nodes(catalog: &Catalog) {
         }
         if let Some(other) = node.replaced_by {
             assert_eq!(catalog.nodes().find(other).unwrap().node_type, NodeType::Standby);
-            assert_ne!(other, node.id);
+            let mut last = Some(other);
+            for _ in 0..catalog.nodes().len() {
+                last = last.and_then(|id| catalog.nodes().find(id).unwrap().replaced_by);
+            }
+            assert_eq!(last, None, "nodes replace each other");
         }
     }
     let replaced: Vec<_> = catalog.nodes().iter().filter_map(|node| node.replaced_by).collect();
