@@ -1,1 +1,14 @@
-//! Real servers for tests: processes on free ports, clients, conditions to wait for.
+//! Real servers for tests: processes on free ports, clients that see every protocol field, files of SQL with answers.
+//!
+//! Nothing here links the engine: the tests speak to the binary the way an operator's tools do.
+
+mod client;
+mod psql;
+mod repository;
+mod server;
+pub mod slt;
+
+pub use client::{Answer, Client, Column, Login, Outcome, Protocol, Report};
+pub use psql::{Ran, psql};
+pub use repository::{files_under, repository_root, tracked_files};
+pub use server::{ADMIN, ADMIN_PASSWORD, DATABASE, NODE, Server, ServerOptions, Store, binary_beside};

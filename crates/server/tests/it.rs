@@ -1,0 +1,60 @@
+//! Tests of the running server: every test starts one of its own.
+//!
+//! `cargo test -p switchyard-server --test it -- NAME` runs those whose name contains NAME. With
+//! `SWITCHYARD_TEST_REWRITE=1`, the files of SQL are rewritten to what the server answers.
+
+#[path = "it/command_line.rs"]
+mod command_line;
+#[path = "it/driver.rs"]
+mod driver;
+#[path = "it/families.rs"]
+mod families;
+#[path = "it/files.rs"]
+mod files;
+#[path = "it/protocol.rs"]
+mod protocol;
+#[path = "it/psql.rs"]
+mod psql;
+#[path = "it/python.rs"]
+mod python;
+#[path = "it/restart.rs"]
+mod restart;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use switchyard_testkit::{Server, ServerOptions, Store};
+
+fn main() -> anyhow::Result<()> {
+    let mut arguments = Arguments::from_args();
+    if arguments.test_threads.is_none() {
+        // A test mostly waits for its server, which uses a core of its own.
+        arguments.test_threads = std::thread::available_parallelism().ok().map(|cores| cores.get() + 1);
+    }
+    let mut trials = files::trials()?;
+    trials.extend(families::trials());
+    trials.extend(command_line::trials());
+    trials.extend(driver::trials());
+    trials.extend(protocol::trials());
+    trials.extend(psql::trials());
+    trials.extend(python::trials());
+    trials.extend(restart::trials());
+    libtest_mimic::run(&arguments, trials).exit()
+}
+
+/// A server with a durable store.
+fn options() -> ServerOptions {
+    ServerOptions::new(env!("CARGO_BIN_EXE_switchyard"))
+}
+
+/// A test that gets a server in memory, which must end in good order afterwards.
+fn with_server(name: &str, test: fn(&Server) -> anyhow::Result<()>) -> Trial {
+    trial(name, move || {
+        let server = options().store(Store::Memory).start()?;
+        test(&server)?;
+        server.finish()
+    })
+}
+
+/// A test whose error is shown with all its causes.
+fn trial(name: &str, test: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> Trial {
+    Trial::test(name, move || test().map_err(|error| Failed::from(format!("{error:#}"))))
+}

@@ -1,0 +1,83 @@
+"""What scripts that use psycopg do, against the server that the PG* variables name."""
+
+import unittest
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+
+class Psycopg(unittest.TestCase):
+    def setUp(self):
+        self.connection = psycopg.connect("")
+        self.addCleanup(self.connection.close)
+
+    def status(self):
+        return self.connection.info.transaction_status
+
+    def test_a_transaction_is_opened_and_undone(self):
+        self.assertEqual(self.status(), TransactionStatus.IDLE)
+        self.connection.execute("CREATE SUBCLUSTER undone")
+        self.assertEqual(self.status(), TransactionStatus.INTRANS)
+        self.connection.rollback()
+        self.assertEqual(self.status(), TransactionStatus.IDLE)
+        found = self.connection.execute("SELECT 1 FROM subclusters WHERE subcluster_name = 'undone'").fetchall()
+        self.assertEqual(found, [])
+
+    def test_parameters_are_bound_as_text_and_binary(self):
+        for binary in (False, True):
+            with self.connection.cursor(binary=binary) as cursor:
+                cursor.execute(
+                    "SELECT node_name, node_state FROM nodes WHERE node_name = %s AND node_id > %s", ("node01", 0)
+                )
+                self.assertEqual(cursor.fetchall(), [("node01", "UP")])
+                self.assertEqual([column.name for column in cursor.description], ["node_name", "node_state"])
+
+    def test_a_statement_is_prepared_after_some_uses(self):
+        for number in range(10):
+            row = self.connection.execute("SELECT %s::int8 + 1", (number,), prepare=True).fetchone()
+            self.assertEqual(row, (number + 1,))
+
+    def test_an_error_has_its_code_and_place(self):
+        with self.assertRaises(psycopg.errors.SyntaxError) as caught:
+            self.connection.execute("CREATE ROUTING RULE r ROUTTE '10.0.0.0/8' TO g")
+        self.assertEqual(caught.exception.sqlstate, "42601")
+        self.assertEqual(caught.exception.diag.statement_position, "23")
+        self.assertEqual(self.status(), TransactionStatus.INERROR)
+        with self.assertRaises(psycopg.errors.InFailedSqlTransaction):
+            self.connection.execute("SELECT 1")
+        self.connection.rollback()
+        self.assertEqual(self.connection.execute("SELECT 1").fetchone(), (1,))
+
+    def test_a_refusal_has_its_code(self):
+        self.connection.autocommit = True
+        with self.assertRaises(psycopg.errors.UndefinedObject):
+            self.connection.execute("CREATE NODE n WITH '10.0.0.1' SUBCLUSTER missing")
+        with self.assertRaises(psycopg.errors.UndefinedTable):
+            self.connection.execute("SELECT * FROM missing")
+        with self.assertRaises(psycopg.errors.UndefinedColumn):
+            self.connection.execute("SELECT missing FROM nodes")
+
+    def test_savepoints_nest(self):
+        with self.connection.transaction():
+            self.connection.execute("CREATE SUBCLUSTER kept")
+            with self.assertRaises(ZeroDivisionError), self.connection.transaction():
+                self.connection.execute("CREATE SUBCLUSTER lost")
+                raise ZeroDivisionError
+        rows = self.connection.execute("SELECT subcluster_name FROM subclusters WHERE NOT is_default").fetchall()
+        self.assertEqual(rows, [("kept",)])
+
+    def test_several_statements_in_one_string(self):
+        cursor = self.connection.execute("SELECT 1; SELECT 2")
+        self.assertEqual(cursor.fetchone(), (1,))
+        self.assertTrue(cursor.nextset())
+        self.assertEqual(cursor.fetchone(), (2,))
+
+    def test_a_notice_reaches_its_handler(self):
+        heard = []
+        self.connection.add_notice_handler(lambda notice: heard.append(notice.message_primary))
+        self.connection.execute("DROP SUBCLUSTER IF EXISTS missing")
+        self.assertEqual(heard, ["Nothing was dropped"])
+
+
+if __name__ == "__main__":
+    unittest.main()
