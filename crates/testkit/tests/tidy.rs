@@ -89,7 +89,8 @@ fn functions(source: &str) -> Vec<(String, usize)> {
         let words: Vec<&str> = code.split_whitespace().collect();
         let modifier = |word: &&str| word.starts_with("pub") || ["const", "async", "unsafe"].contains(word);
         let Some(keyword) = words.iter().position(|word| !modifier(word)) else { continue };
-        if words[keyword] != "fn" || code.ends_with(';') || code.ends_with('}') {
+        let named_by_macro = words.get(keyword + 1).is_some_and(|name| name.starts_with('$'));
+        if words[keyword] != "fn" || named_by_macro || code.ends_with(';') || code.ends_with('}') {
             continue;
         }
         let name = words.get(keyword + 1).copied().unwrap_or_default();
