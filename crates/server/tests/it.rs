@@ -11,6 +11,8 @@ mod driver;
 mod families;
 #[path = "it/files.rs"]
 mod files;
+#[path = "it/limits.rs"]
+mod limits;
 #[path = "it/protocol.rs"]
 mod protocol;
 #[path = "it/psql.rs"]
@@ -33,6 +35,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(families::trials());
     trials.extend(command_line::trials());
     trials.extend(driver::trials());
+    trials.extend(limits::trials());
     trials.extend(protocol::trials());
     trials.extend(psql::trials());
     trials.extend(python::trials());

@@ -234,6 +234,11 @@ impl Client {
         self.run(sql, Protocol::Simple)?.rows().with_context(|| format!("in {sql}"))
     }
 
+    /// The bare connection, logged in, for what no client would send.
+    pub fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+
     /// Says goodbye.
     pub fn close(mut self) -> Result<()> {
         self.send(|buffer| {

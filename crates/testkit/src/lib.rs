@@ -8,7 +8,7 @@ mod repository;
 mod server;
 pub mod slt;
 
-pub use client::{Answer, Client, Column, Login, Outcome, Protocol, Report};
+pub use client::{Answer, Client, Column, Login, Outcome, Protocol, Refused, Report};
 pub use psql::{Ran, psql};
 pub use repository::{files_under, repository_root, tracked_files};
 pub use server::{ADMIN, ADMIN_PASSWORD, DATABASE, NODE, Server, ServerOptions, Store, binary_beside};

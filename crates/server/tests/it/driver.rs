@@ -12,6 +12,7 @@ pub fn trials() -> Vec<Trial> {
         crate::with_server("a_driver_reads_every_type_in_binary", |server| block_on(server, reads_types)),
         crate::with_server("a_driver_uses_transactions", |server| block_on(server, uses_transactions)),
         crate::with_server("a_driver_pipelines", |server| block_on(server, pipelines)),
+        crate::with_server("a_driver_fetches_in_portions", |server| block_on(server, fetches_in_portions)),
     ]
 }
 
@@ -87,5 +88,25 @@ async fn pipelines(client: Client) -> anyhow::Result<()> {
     let count: i64 =
         client.query_one("SELECT count(*) FROM subclusters WHERE NOT is_default", &[]).await?.try_get(0)?;
     ensure!(count == 20, "{count} of 20");
+    Ok(())
+}
+
+async fn fetches_in_portions(mut client: Client) -> anyhow::Result<()> {
+    let transaction = client.transaction().await?;
+    let sql = "SELECT column_name FROM switchyard.system_columns WHERE table_name = $1 ORDER BY ordinal_position";
+    let statement = transaction.prepare(sql).await?;
+    let all = transaction.query(&statement, &[&"sessions"]).await?.len();
+    let portal = transaction.bind(&statement, &[&"sessions"]).await?;
+    let mut fetched = 0;
+    loop {
+        let rows = transaction.query_portal(&portal, 5).await?;
+        fetched += rows.len();
+        ensure!(rows.len() <= 5, "{} rows in a portion of 5", rows.len());
+        if rows.len() < 5 {
+            break;
+        }
+    }
+    ensure!(fetched == all && all > 20, "{fetched} of {all} rows");
+    transaction.commit().await?;
     Ok(())
 }

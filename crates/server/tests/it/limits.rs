@@ -1,0 +1,183 @@
+//! What a session cannot do to the server: run for ever, fill its memory, send it nonsense.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use libtest_mimic::Trial;
+use switchyard_testkit::{Protocol, Server};
+use tokio_postgres::NoTls;
+use tokio_postgres::error::SqlState;
+
+/// Runs for hours if nobody stops it: some 500 columns, five times joined with themselves.
+const ENDLESS: &str = "SELECT count(*) FROM switchyard.system_columns a, switchyard.system_columns b, \
+                       switchyard.system_columns c, switchyard.system_columns d, switchyard.system_columns e \
+                       WHERE a.column_name || b.column_name || c.column_name || d.column_name = e.column_name";
+
+/// No socket is waited for longer than this.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        crate::with_server("a_query_ends_at_its_time_limit", a_query_ends_at_its_time_limit),
+        crate::with_server("a_query_ends_at_its_memory_limit", a_query_ends_at_its_memory_limit),
+        crate::with_server("a_query_is_cancelled", a_query_is_cancelled),
+        crate::with_server("nonsense_before_login_is_survived", nonsense_before_login_is_survived),
+        crate::with_server("nonsense_after_login_is_survived", nonsense_after_login_is_survived),
+        crate::with_server("a_deeply_nested_statement_is_refused", a_deeply_nested_statement_is_refused),
+    ]
+}
+
+fn a_query_ends_at_its_time_limit(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    client.query("SET statement_timeout = '200ms'")?;
+    let started = Instant::now();
+    let outcome = client.run(ENDLESS, Protocol::Simple)?;
+    ensure!(outcome.code() == Some("57014"), "{outcome:?}");
+    ensure!(started.elapsed() < Duration::from_secs(10), "it took {:?}", started.elapsed());
+    client.query("SET statement_timeout = 0")?;
+    client.query("ALTER DATABASE switchyard SET query_time_ms_max = 200")?;
+    let outcome = client.run(ENDLESS, Protocol::Extended)?;
+    ensure!(outcome.code() == Some("57014"), "{outcome:?}");
+    ensure!(client.query("SELECT 1")?.len() == 1);
+    Ok(())
+}
+
+fn a_query_ends_at_its_memory_limit(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    client.query("ALTER DATABASE switchyard SET query_memory_bytes_max = 1048576")?;
+    let hungry = "SELECT a.description || b.description || c.column_name FROM switchyard.system_columns a, \
+                  switchyard.system_columns b, switchyard.system_columns c ORDER BY 1";
+    let outcome = client.run(hungry, Protocol::Simple)?;
+    ensure!(outcome.code() == Some("53200"), "{:?}", outcome.error);
+    ensure!(client.query("SELECT 1")?.len() == 1);
+    Ok(())
+}
+
+fn a_query_is_cancelled(server: &Server) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let (client, connection) = server.configuration().connect(NoTls).await?;
+        let connection = tokio::spawn(connection);
+        let token = client.cancel_token();
+        let watcher = server.configuration().connect(NoTls).await?;
+        let (watching, watched) = (watcher.0, tokio::spawn(watcher.1));
+        let running = tokio::spawn(async move { client.simple_query(ENDLESS).await });
+        // The request must not overtake the query: it is sent when the server shows that it runs.
+        let shown = "SELECT count(*) FROM sessions WHERE current_statement LIKE '%a.column_name || b.column_name%' \
+                     AND session_id <> (SELECT session_id FROM current_session)";
+        let deadline = Instant::now() + ANSWER_WITHIN;
+        while watching.query_one(shown, &[]).await?.try_get::<_, i64>(0)? == 0 {
+            ensure!(Instant::now() < deadline, "the query is not shown in sessions");
+        }
+        token.cancel_query(NoTls).await?;
+        let error = running.await?.err().context("the query was not cancelled")?;
+        ensure!(error.code() == Some(&SqlState::QUERY_CANCELED), "{error:?}");
+        drop(watching);
+        connection.await??;
+        watched.await??;
+        Ok(())
+    })
+}
+
+/// Every answer must end: in an error and a closed socket, or in a closed socket.
+fn nonsense_before_login_is_survived(server: &Server) -> anyhow::Result<()> {
+    let mut inputs: Vec<Vec<u8>> = vec![
+        Vec::new(),
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        vec![0; 8],
+        vec![0xff; 64],
+        // Lengths below what a packet has, and far above what is read.
+        [3_i32.to_be_bytes(), 196_608_i32.to_be_bytes()].concat(),
+        [i32::MAX.to_be_bytes(), 196_608_i32.to_be_bytes()].concat(),
+        [(-1_i32).to_be_bytes(), 196_608_i32.to_be_bytes()].concat(),
+        // A version nobody speaks, and a startup packet without its end.
+        [8_i32.to_be_bytes(), 0x0900_0000_i32.to_be_bytes()].concat(),
+        [&12_i32.to_be_bytes()[..], &196_608_i32.to_be_bytes(), b"user"].concat(),
+        [&13_i32.to_be_bytes()[..], &196_608_i32.to_be_bytes(), b"\xff\xfe\0\0\0"].concat(),
+    ];
+    inputs.extend((0..200).map(noise));
+    for input in inputs {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port()))?;
+        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+        // The server may have closed the socket before it was sent everything.
+        let _closed_early = stream.write_all(&input);
+        let _closed_already = stream.shutdown(Shutdown::Write);
+        wait_for_the_end(&mut stream).with_context(|| format!("after {input:?}"))?;
+    }
+    ensure!(server.admin()?.query("SELECT 1")?.len() == 1);
+    Ok(())
+}
+
+fn nonsense_after_login_is_survived(server: &Server) -> anyhow::Result<()> {
+    let mut inputs: Vec<Vec<u8>> = vec![
+        b"Q\0\0\0\x03".to_vec(),
+        b"Q\xff\xff\xff\xff".to_vec(),
+        b"Q\x7f\xff\xff\xff".to_vec(),
+        b"Q\0\0\0\x08\xff\xfe\xfd\0".to_vec(),
+        b"\0\0\0\0\x04".to_vec(),
+        b"z\0\0\0\x04".to_vec(),
+        // Bind that counts more than it has; Execute of nothing; CopyData out of place; a password out of place.
+        b"B\0\0\0\x0c\0\0\0\x01\0\x01\xff\xff".to_vec(),
+        b"E\0\0\0\x0dnothing\0\0S\0\0\0\x04".to_vec(),
+        b"d\0\0\0\x05x".to_vec(),
+        b"p\0\0\0\x05x".to_vec(),
+        b"Q\0\0\0\x0dSELECT 1".to_vec(),
+    ];
+    inputs.extend((0..100).map(noise));
+    for input in inputs {
+        let mut stream = server.admin()?.into_stream();
+        let _closed_early = stream.write_all(&input);
+        let _closed_already = stream.shutdown(Shutdown::Write);
+        wait_for_the_end(&mut stream).with_context(|| format!("after {input:?}"))?;
+    }
+    ensure!(server.admin()?.query("SELECT 1")?.len() == 1);
+    Ok(())
+}
+
+fn wait_for_the_end(stream: &mut TcpStream) -> anyhow::Result<()> {
+    let mut chunk = [0; 4096];
+    loop {
+        match stream.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            // A reset says the same as an end: the server had bytes left it did not want.
+            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => return Ok(()),
+            Err(error) => return Err(error).context("the server did not close the connection"),
+        }
+    }
+}
+
+/// The same bytes in every run.
+fn noise(seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let length = next() % 64;
+    (0..length).map(|_| next().to_be_bytes()[0]).collect()
+}
+
+fn a_deeply_nested_statement_is_refused(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    let deep = 50_000;
+    let statements = [
+        format!("SELECT {}1{}", "(".repeat(deep), ")".repeat(deep)),
+        format!("SELECT {} 1", "NOT ".repeat(deep)),
+        format!("SELECT 1 {}", "+ 1 ".repeat(deep)),
+        format!("{}SELECT 1{}", "SELECT * FROM (".repeat(deep), ") t".repeat(deep)),
+        format!("/*{} {}*/ SELECT 1", "/*".repeat(deep), "*/".repeat(deep)),
+    ];
+    for statement in statements {
+        let outcome = client.run(&statement, Protocol::Simple)?;
+        let code = outcome.code().unwrap_or("00000").to_owned();
+        // What is answered is as good as what is refused; only the server must live.
+        ensure!(["00000", "54001", "42601", "57014"].contains(&code.as_str()), "{}: {code}", &statement[..40]);
+        ensure!(client.query("SELECT 1")?.len() == 1);
+    }
+    Ok(())
+}
