@@ -5,6 +5,7 @@
 
 mod address;
 mod authentication;
+mod bounded;
 mod call;
 mod cursor;
 mod grant;

@@ -5,7 +5,7 @@
 //! (or, for the end of the text, behind it), then the message, then perhaps `HINT: `. A line `!kind` may come last.
 //! With `UPDATE_CASES=1` in the environment the files are rewritten; read the difference before believing it.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may stop at the first surprise")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may stop at the first surprise")]
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

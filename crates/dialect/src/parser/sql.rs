@@ -1,9 +1,11 @@
 //! What is left to sqlparser: everything that is SQL's and not ours.
 
+use sqlparser::ast::Statement as SqlStatement;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token as SqlToken, Tokenizer};
 
+use super::bounded::Bounded;
 use super::cursor::{Cursor, Result};
 use super::lexer::{Kind, Token};
 use crate::ast::Statement;
@@ -15,36 +17,57 @@ pub(crate) const SQL_BYTES_MAX: usize = 1 << 20;
 /// How deep sqlparser may call itself; its own default.
 const RECURSION_MAX: usize = 50;
 
-/// How deep brackets may nest. sqlparser tries several readings of a bracket one after the other, each of which
-/// tries several of the next: the time doubles with every level, long before its own limit.
-const BRACKETS_MAX: usize = 16;
+/// How deep brackets may nest; sqlparser's own limit ends most nests before.
+const BRACKETS_MAX: usize = 40;
+
+/// What the deepest nest needs in a build without optimisation, some 60 KiB for each bracket, and as much again.
+/// sqlparser's own growing of the stack leaves less than one of its calls may take in such a build.
+const STACK_BYTES: usize = 6 << 20;
+
+/// How many expressions sqlparser may begin for each token, and for each statement besides. Ordinary ones begin not
+/// even one for each token; a call within eight others begins some thousand.
+const EXPRESSIONS_PER_TOKEN: usize = 4;
+const EXPRESSIONS_MIN: usize = 20_000;
 
 /// How deep a tree may become by chaining (`a + b + c`, `a OR b OR c`), which sqlparser does in a loop, without a
-/// limit, while dropping, comparing and printing the tree recurse.
-const CHAIN_MAX: usize = 1_500;
+/// limit, while cloning, comparing and dropping the tree recurse. In a build without optimisation a clone takes some
+/// 5 KiB of stack for each level of an expression and 20 KiB for each UNION; threads have 2 MiB.
+const CHAIN_MAX: usize = 800;
 
 /// Has sqlparser read the statement from its first token.
 pub(super) fn delegate(cursor: &mut Cursor<'_>) -> Result<Statement> {
     let (Some(first), Some(last)) = (cursor.tokens().first(), cursor.tokens().last()) else {
         return Err(cursor.error());
     };
+    if first.kind != Kind::Word && first.text(cursor.text()) != "(" {
+        return Err(cursor.error_at_token(*first, &[]));
+    }
     let sql = cursor.text().get(first.start()..last.end()).unwrap_or_default();
     if sql.len() > SQL_BYTES_MAX {
         return Err(too_complex(cursor, *first, "statement is too long"));
     }
     check_depth(cursor)?;
-    let dialect = PostgreSqlDialect {};
-    let tokens = Tokenizer::new(&dialect, sql)
-        .tokenize_with_location()
-        .map_err(|error| located(cursor, sql, error.location, &error.message))?;
-    let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
-    let statement = parser.parse_statement().map_err(|error| converted(cursor, sql, &error))?;
-    let rest = parser.peek_token_ref();
-    if rest.token != SqlToken::EOF {
-        return Err(located(cursor, sql, rest.span.start, "end of statement"));
-    }
+    let statement = stacker::maybe_grow(STACK_BYTES, STACK_BYTES, || read(cursor, sql))?;
     cursor.back_to(cursor.tokens().len());
     Ok(Statement::Sql(Box::new(statement)))
+}
+
+fn read(cursor: &Cursor<'_>, sql: &str) -> Result<SqlStatement> {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql)
+        .tokenize_with_location()
+        .map_err(|error| located(cursor, sql, error.location))?;
+    let dialect = Bounded::new(EXPRESSIONS_MIN + EXPRESSIONS_PER_TOKEN * cursor.tokens().len());
+    let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
+    let statement = match parser.parse_statement() {
+        Ok(statement) => statement,
+        Err(_) if dialect.is_exhausted() => return Err(converted(cursor, sql, &ParserError::RecursionLimitExceeded)),
+        Err(error) => return Err(converted(cursor, sql, &error)),
+    };
+    let rest = parser.peek_token_ref();
+    match rest.token {
+        SqlToken::EOF => Ok(statement),
+        _ => Err(located(cursor, sql, rest.span.start)),
+    }
 }
 
 fn too_complex(cursor: &Cursor<'_>, token: Token, message: &str) -> SyntaxError {
@@ -59,7 +82,7 @@ fn converted(cursor: &Cursor<'_>, sql: &str, error: &ParserError) -> SyntaxError
             let location = location(message);
             let text = message.rsplit_once(" at Line: ").map_or(message.as_str(), |(before, _)| before);
             match location {
-                Some(location) => located(cursor, sql, location, text),
+                Some(location) => located(cursor, sql, location),
                 None => unlocated(cursor, text),
             }
         }
@@ -83,7 +106,7 @@ fn unlocated(cursor: &Cursor<'_>, text: &str) -> SyntaxError {
 }
 
 /// The error at our token that stands where sqlparser points; the end has line 0.
-fn located(cursor: &Cursor<'_>, sql: &str, location: Location, _text: &str) -> SyntaxError {
+fn located(cursor: &Cursor<'_>, sql: &str, location: Location) -> SyntaxError {
     let Some(offset) = offset_of(sql, location) else { return cursor.error_at_token(cursor.end_token(), &[]) };
     let tokens = cursor.tokens();
     let offset = offset + tokens.first().map_or(0, |first| first.start());
@@ -114,7 +137,7 @@ fn offset_of(sql: &str, location: Location) -> Option<usize> {
 struct Depth {
     /// Links that a comma begins anew.
     links: usize,
-    /// Tokens since the last link; each may be an operator that binds tighter.
+    /// Tokens since the last link; every other one may be an operator that binds tighter.
     tokens: usize,
     /// Links across commas: `SELECT a, b UNION SELECT c, d UNION ...`.
     sets: usize,
@@ -122,7 +145,7 @@ struct Depth {
 
 impl Depth {
     fn total(self) -> usize {
-        self.links + self.tokens + self.sets
+        2 * self.links + self.tokens + 10 * self.sets
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::{Clause, Name, Parameter, Printer, Quoted, is_secret};
 use crate::ast::{DiscardWhat, Ident, Literal, SetScope, SetValue, Show, Statement, WorkloadChoice};
+use crate::function::MetaFunction;
 
 impl Printer<'_, '_> {
     pub(super) fn set(&mut self, statement: &Statement) -> fmt::Result {
@@ -112,25 +113,28 @@ impl Printer<'_, '_> {
 
     pub(super) fn routine(&mut self, statement: &Statement) -> fmt::Result {
         match statement {
-            Statement::Function { typed, arguments, alias, .. } => {
+            Statement::Function { function, typed, arguments, alias } => {
                 write!(self.out, "SELECT {}", Name(typed))?;
-                self.arguments(arguments)?;
+                self.arguments(arguments, secret_argument(*function, arguments))?;
                 let alias = alias.as_ref().map(|alias| Name(&alias.0));
                 write!(self.out, "{}", Clause(" AS ", &alias))
             }
             Statement::Call { procedure, arguments } => {
                 write!(self.out, "CALL {}", procedure.name())?;
-                self.arguments(arguments)
+                self.arguments(arguments, None)
             }
             _ => Err(fmt::Error),
         }
     }
 
-    fn arguments(&mut self, arguments: &[Literal]) -> fmt::Result {
+    fn arguments(&mut self, arguments: &[Literal], secret: Option<usize>) -> fmt::Result {
         self.text("(")?;
         for (index, argument) in arguments.iter().enumerate() {
             self.comma(index)?;
             match argument {
+                Literal::Text(_) | Literal::Number(_) if self.redacted && secret == Some(index) => {
+                    self.text("'********'")?;
+                }
                 Literal::Text(text) => write!(self.out, "{}", Quoted(text))?,
                 Literal::Number(number) => self.text(number)?,
                 Literal::Bool(true) => self.text("TRUE")?,
@@ -139,5 +143,13 @@ impl Printer<'_, '_> {
             }
         }
         self.text(")")
+    }
+}
+
+/// The argument of SET_CONFIG_PARAMETER that holds what must not be shown.
+fn secret_argument(function: MetaFunction, arguments: &[Literal]) -> Option<usize> {
+    match (function, arguments) {
+        (MetaFunction::SetConfigParameter, [Literal::Text(parameter), ..]) if is_secret(parameter) => Some(1),
+        _ => None,
     }
 }

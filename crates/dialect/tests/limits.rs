@@ -1,0 +1,181 @@
+//! Long and deep texts: an answer in reasonable time, and trees that a thread's usual stack can walk.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use std::thread;
+use std::time::Instant;
+
+use switchyard_dialect::{ErrorKind, STATEMENT_BYTES_MAX, parse};
+
+/// Without optimisation the slowest of these takes some 30 s on a busy machine; quadratic ones would take hours.
+const SECONDS_MAX: u64 = 200;
+
+fn kind(text: &str) -> Option<ErrorKind> {
+    let start = Instant::now();
+    let kind = parse(text).err().map(|error| {
+        assert!(error.position >= 1 && error.position <= text.chars().count() + 1);
+        assert!(error.message.len() < 500, "{}", error.message.len());
+        error.kind
+    });
+    let shown: String = text.chars().take(40).collect();
+    assert!(start.elapsed().as_secs() < SECONDS_MAX, "{shown}");
+    kind
+}
+
+#[test]
+fn a_megabyte_of_anything() {
+    const SIZE: usize = 1_000_000;
+    let repeated = |unit: &str| unit.repeat(SIZE / unit.len());
+    assert_eq!(kind(&repeated("(")), Some(ErrorKind::TooComplex));
+    assert_eq!(kind(&repeated(";")), None);
+    assert_eq!(kind(&repeated(" ;\n")), None);
+    assert_eq!(kind(&repeated("/**/")), None);
+    for unit in ["a,", "/*"] {
+        assert!(kind(&repeated(unit)).is_some(), "{unit}");
+    }
+    for unit in ["'", "\"", "$", "$a", "$a$", "$a$$b$", "a", "1", "E'\\", "é", "-- \n)", "\\", "\0", ".", "a."] {
+        assert!(kind(&unit.repeat(100_000)).is_some(), "{unit}");
+    }
+    for start in ["DROP ROLE a", "SET x TO a", "CREATE USER u SEARCH_PATH a", "CALL f('a'", "SHOW SESSION a"] {
+        kind(&format!("{start}{}", repeated(",a")));
+    }
+    assert_eq!(kind(&format!("{}{}", "/*".repeat(SIZE / 4), "*/".repeat(SIZE / 4))), None);
+    assert_eq!(kind(&format!("DROP ROLE {}a", repeated("a,"))), None);
+    assert_eq!(kind(&format!("CREATE NODE n 'a' PORT {}", repeated("9"))), Some(ErrorKind::NumberOutOfRange));
+    assert_eq!(kind(&format!("CREATE ROLE {}", repeated("a"))), Some(ErrorKind::NameTooLong));
+    assert_eq!(kind(&format!("SELECT {}1", "a,".repeat(100_000))), None);
+}
+
+#[test]
+fn nested_calls_do_not_double_the_time_for_ever() {
+    let nested = |unit: &str, count: usize| unit.repeat(count);
+    assert_eq!(kind(&format!("SELECT {}1{}", nested("f(", 8), nested(")", 8))), None);
+    assert_eq!(kind(&format!("SELECT {}1{}", nested("f(", 20), nested(")", 20))), Some(ErrorKind::TooComplex));
+    assert_eq!(kind(&format!("SELECT {}", nested("position(", 20))), Some(ErrorKind::TooComplex));
+    assert_eq!(kind(&format!("SELECT {}1{}", nested("(", 20), nested(")", 20))), None);
+    assert_eq!(kind(&format!("SELECT {}1", nested("(", 60))), Some(ErrorKind::TooComplex));
+    // Here sqlparser itself meets its limit, and reports another error than that.
+    assert_eq!(kind(&format!("SELECT {}1", nested("NOT ", 60))), Some(ErrorKind::Syntax));
+    let many = format!("{}1{},", nested("f(", 8), nested(")", 8)).repeat(2_000);
+    assert_eq!(kind(&format!("SELECT {many}1")), Some(ErrorKind::TooComplex));
+}
+
+#[test]
+fn trees_fit_on_a_stack() {
+    let chains = [
+        ("SELECT a", " OR a"),
+        ("SELECT a", " AND a = 1"),
+        ("SELECT 1", "+1"),
+        ("SELECT 1", "::int"),
+        ("SELECT 1", " IS NULL"),
+        ("SELECT 1", " BETWEEN 1 AND 2"),
+        ("SELECT 1", " LIKE 2"),
+        ("SELECT on", " + on"),
+        ("SELECT a", "[1]"),
+        ("SELECT 1", " UNION SELECT 1"),
+        ("SELECT 1, 2", " UNION SELECT 1, 2"),
+        ("SELECT * FROM a", " JOIN a ON b"),
+        ("SELECT a", " AT TIME ZONE 'x'"),
+        ("SELECT a", " COLLATE x"),
+        ("SELECT a", " || (b, c)"),
+        ("SELECT a", " IN (1, 2)"),
+        ("SELECT ", "-"),
+        ("SELECT ", "EXISTS (SELECT "),
+        ("", "EXPLAIN "),
+        ("SELECT a", "!"),
+        ("SELECT a", " -> 'b'"),
+        ("VALUES (1)", " INTERSECT VALUES (1)"),
+    ];
+    let nests = [
+        ("SELECT ", "(", "1", ")"),
+        ("SELECT ", "(SELECT ", "1", ")"),
+        ("SELECT ", "EXISTS (SELECT ", "1", ")"),
+        ("SELECT ", "a IN (SELECT ", "1", ")"),
+        ("SELECT ", "* FROM (SELECT ", "1", ") a"),
+        ("SELECT ", "* FROM a JOIN LATERAL (SELECT ", "1", ") b ON c"),
+        ("SELECT * FROM ", "(", "a JOIN b ON c", ")"),
+        ("SELECT ", "CASE WHEN ", "1", " THEN 1 END"),
+        ("SELECT ", "ARRAY[", "1", "]"),
+        ("SELECT ", "CAST(", "1", " AS int)"),
+        ("SELECT ", "NOT ", "1", ""),
+        ("SELECT ", "- ", "1", ""),
+        ("SELECT ", "(1 + ", "1", ")"),
+        ("SELECT ", "f(", "1", ")"),
+        ("", "(", "SELECT 1", ")"),
+        ("", "(SELECT 1 UNION ", "SELECT 1", ")"),
+        ("", "WITH a AS (", "SELECT 1", ") SELECT 1"),
+        ("", "EXPLAIN ", "SELECT 1", ""),
+        ("", "PREPARE a AS ", "SELECT 1", ""),
+        ("INSERT INTO t ", "WITH a AS (INSERT INTO t ", "SELECT 1", ") SELECT 1"),
+        ("CREATE VIEW v AS SELECT ", "(SELECT ", "1", ")"),
+        ("", "IF a THEN ", "SELECT 1", " END IF"),
+        ("CREATE TABLE t (a ", "STRUCT<b ", "int", ">)"),
+    ];
+    let walk = move || {
+        for (start, link) in chains {
+            walk_longest(start, link, "", "");
+        }
+        for (start, open, middle, close) in nests {
+            walk_longest(start, open, middle, close);
+        }
+    };
+    // What threads have by default, as the runtime's do.
+    thread::Builder::new().stack_size(2 << 20).spawn(walk).unwrap().join().unwrap();
+}
+
+/// Clones, compares, prints and drops the longest statement of this kind that is taken.
+fn walk_longest(start: &str, open: &str, middle: &str, close: &str) {
+    const REPETITIONS_MAX: usize = 2_000;
+    let text = |count: usize| format!("{start}{}{middle}{}", open.repeat(count), close.repeat(count));
+    // Bigger steps first; what is taken need not be everything below the longest.
+    let mut longest = 1;
+    let mut step = 1_024;
+    while step > 0 {
+        if parse(&text(longest + step)).is_ok() {
+            longest += step;
+        }
+        step /= 2;
+    }
+    assert!(longest < REPETITIONS_MAX, "{start}{open}: {longest}");
+    for count in [longest, longest / 2 + 1] {
+        if let Ok(parsed) = parse(&text(count)) {
+            assert_eq!(parsed.clone(), parsed);
+            assert!(!parsed.first().unwrap().statement.to_string().is_empty());
+        }
+    }
+}
+
+#[test]
+fn ordinary_statements_are_far_from_the_limits() {
+    let list = (0..50_000).map(|number| number.to_string()).collect::<Vec<_>>().join(", ");
+    assert_eq!(kind(&format!("SELECT * FROM t WHERE a IN ({list}) OR b = ANY(ARRAY[{list}])")), None);
+    assert_eq!(kind(&format!("SELECT a FROM t WHERE {}b", "a = 1 OR ".repeat(350))), None);
+    assert_eq!(kind(&format!("SELECT CASE {}END", "WHEN a = 'b' THEN 'c' ".repeat(150))), None);
+    assert_eq!(kind(&format!("SELECT 1 {}", "UNION ALL SELECT a, b FROM t WHERE c = 1 ".repeat(70))), None);
+    assert_eq!(kind(&format!("SELECT * FROM a {}", "LEFT JOIN b ON a.x = b.x AND a.y = b.y ".repeat(80))), None);
+    assert_eq!(kind(&format!("INSERT INTO t VALUES {}(1, 2)", "(1, f(g('x'), -1)), ".repeat(5_000))), None);
+}
+
+#[test]
+fn too_long() {
+    let text = " ".repeat(STATEMENT_BYTES_MAX + 1);
+    assert_eq!(kind(&text), Some(ErrorKind::TooComplex));
+    assert_eq!(kind(text.get(1..).unwrap()), None);
+    assert_eq!(kind(&format!("SELECT 1 {}+ 1", " ".repeat(1 << 20))), Some(ErrorKind::TooComplex));
+    assert_eq!(kind(&format!("DROP ROLE a{}", ",a".repeat(1 << 19))), Some(ErrorKind::TooComplex));
+}
+
+#[test]
+fn a_hundred_thousand_rules_in_one_text() {
+    let mut text = String::new();
+    for number in 0..100_000 {
+        let [a, b] = [number / 256 % 256, number % 256];
+        text += &format!("CREATE ROUTING RULE rule_{number} ROUTE '10.{a}.{b}.0/24' TO group_{b};\n");
+    }
+    let start = Instant::now();
+    let parsed = parse(&text).unwrap();
+    assert_eq!(parsed.len(), 100_000);
+    let last = parsed.last().unwrap();
+    assert_eq!(text.get(last.position - 1..last.position - 1 + last.text.len()), Some(last.text.as_str()));
+    assert!(start.elapsed().as_secs() < 30);
+}
