@@ -12,5 +12,5 @@ mod words;
 pub use ast::*;
 pub use error::{ErrorKind, SyntaxError};
 pub use function::{MetaFunction, Procedure};
-pub use parser::{Parsed, STATEMENT_BYTES_MAX, parse};
+pub use parser::{Parsed, STATEMENT_BYTES_MAX, bind, parameter_count, parse};
 pub use printer::{Redacted, quote_ident, quote_literal};

@@ -11,6 +11,7 @@ mod cursor;
 mod grant;
 mod group;
 mod lexer;
+mod parameters;
 mod rule;
 mod session;
 mod sql;
@@ -23,6 +24,7 @@ use crate::error::ErrorKind;
 use crate::words;
 use cursor::{Cursor, Result};
 use lexer::Lexer;
+pub use parameters::{bind, parameter_count};
 
 /// The longest text that is read, in bytes.
 pub const STATEMENT_BYTES_MAX: usize = 16 << 20;
@@ -43,10 +45,7 @@ pub struct Parsed {
 /// # Errors
 /// At the first mistake; nothing of the text should be run then.
 pub fn parse(text: &str) -> Result<Vec<Parsed>> {
-    if text.len() > STATEMENT_BYTES_MAX {
-        let message = format!("text is too long: {} bytes of {STATEMENT_BYTES_MAX}", text.len());
-        return Err(lexer::error_at(text, 0, ErrorKind::TooComplex, message));
-    }
+    check_length(text)?;
     let mut lexer = Lexer::new(text);
     let mut tokens = Vec::new();
     let mut parsed = Vec::new();
@@ -64,6 +63,14 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>> {
             return Ok(parsed);
         }
     }
+}
+
+fn check_length(text: &str) -> Result<()> {
+    if text.len() <= STATEMENT_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("text is too long: {} bytes of {STATEMENT_BYTES_MAX}", text.len());
+    Err(lexer::error_at(text, 0, ErrorKind::TooComplex, message))
 }
 
 fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {

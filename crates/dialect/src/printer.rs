@@ -7,7 +7,7 @@ mod topology;
 
 use std::fmt;
 
-use crate::ast::{Ident, SecretText, Statement, Value};
+use crate::ast::{Ident, Literal, SecretText, Statement, Value};
 use crate::words;
 
 /// Prints a statement with its secrets replaced by `'********'`.
@@ -34,6 +34,21 @@ pub fn quote_ident(name: &str) -> String {
 /// A string literal with this value.
 pub fn quote_literal(text: &str) -> String {
     Quoted(text).to_string()
+}
+
+/// A literal, whatever it holds: a number that is none is printed as a string.
+pub(crate) fn literal(literal: &Literal) -> String {
+    let is_number = |text: &str| {
+        text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)) && text.parse::<f64>().is_ok()
+    };
+    match literal {
+        Literal::Text(text) => quote_literal(text),
+        Literal::Number(number) if is_number(number) => number.clone(),
+        Literal::Number(text) => quote_literal(text),
+        Literal::Bool(true) => "TRUE".to_owned(),
+        Literal::Bool(false) => "FALSE".to_owned(),
+        Literal::Null => "NULL".to_owned(),
+    }
 }
 
 /// A name, quoted if need be.

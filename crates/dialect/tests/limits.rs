@@ -149,10 +149,10 @@ fn walk_longest(start: &str, open: &str, middle: &str, close: &str) {
 fn ordinary_statements_are_far_from_the_limits() {
     let list = (0..50_000).map(|number| number.to_string()).collect::<Vec<_>>().join(", ");
     assert_eq!(kind(&format!("SELECT * FROM t WHERE a IN ({list}) OR b = ANY(ARRAY[{list}])")), None);
-    assert_eq!(kind(&format!("SELECT a FROM t WHERE {}b", "a = 1 OR ".repeat(350))), None);
-    assert_eq!(kind(&format!("SELECT CASE {}END", "WHEN a = 'b' THEN 'c' ".repeat(150))), None);
-    assert_eq!(kind(&format!("SELECT 1 {}", "UNION ALL SELECT a, b FROM t WHERE c = 1 ".repeat(70))), None);
-    assert_eq!(kind(&format!("SELECT * FROM a {}", "LEFT JOIN b ON a.x = b.x AND a.y = b.y ".repeat(80))), None);
+    assert_eq!(kind(&format!("SELECT a FROM t WHERE {}b", "a = 1 OR ".repeat(300))), None);
+    assert_eq!(kind(&format!("SELECT CASE {}END", "WHEN a = 'b' THEN 'c' ".repeat(120))), None);
+    assert_eq!(kind(&format!("SELECT 1 {}", "UNION ALL SELECT a, b FROM t WHERE c = 1 ".repeat(50))), None);
+    assert_eq!(kind(&format!("SELECT * FROM a {}", "LEFT JOIN b ON a.x = b.x AND a.y = b.y ".repeat(70))), None);
     assert_eq!(kind(&format!("INSERT INTO t VALUES {}(1, 2)", "(1, f(g('x'), -1)), ".repeat(5_000))), None);
 }
 

@@ -185,6 +185,8 @@ pub(super) fn reset(cursor: &mut Cursor<'_>) -> Result<Statement> {
         named("timezone")
     } else if cursor.accept_all(&["TRANSACTION", "ISOLATION", "LEVEL"]) {
         named("transaction_isolation")
+    } else if cursor.accept_all(&["SESSION", "AUTHORIZATION"]) {
+        named("session_authorization")
     } else {
         parameter(cursor)?
     };

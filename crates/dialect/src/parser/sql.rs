@@ -32,7 +32,7 @@ const EXPRESSIONS_MIN: usize = 20_000;
 /// How deep a tree may become by chaining (`a + b + c`, `a OR b OR c`), which sqlparser does in a loop, without a
 /// limit, while cloning, comparing and dropping the tree recurse. In a build without optimisation a clone takes some
 /// 5 KiB of stack for each level of an expression and 20 KiB for each UNION; threads have 2 MiB.
-const CHAIN_MAX: usize = 800;
+const CHAIN_MAX: usize = 640;
 
 /// Has sqlparser read the statement from its first token.
 pub(super) fn delegate(cursor: &mut Cursor<'_>) -> Result<Statement> {

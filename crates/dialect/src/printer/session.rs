@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Clause, Name, Parameter, Printer, Quoted, is_secret};
+use super::{Clause, Name, Parameter, Printer, is_secret};
 use crate::ast::{DiscardWhat, Ident, Literal, SetScope, SetValue, Show, Statement, WorkloadChoice};
 use crate::function::MetaFunction;
 
@@ -135,11 +135,7 @@ impl Printer<'_, '_> {
                 Literal::Text(_) | Literal::Number(_) if self.redacted && secret == Some(index) => {
                     self.text("'********'")?;
                 }
-                Literal::Text(text) => write!(self.out, "{}", Quoted(text))?,
-                Literal::Number(number) => self.text(number)?,
-                Literal::Bool(true) => self.text("TRUE")?,
-                Literal::Bool(false) => self.text("FALSE")?,
-                Literal::Null => self.text("NULL")?,
+                argument => self.text(&super::literal(argument))?,
             }
         }
         self.text(")")
