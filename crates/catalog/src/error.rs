@@ -150,7 +150,6 @@ pub enum ShardCap {
 
 /// Why a change was refused. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
 #[expect(missing_docs, reason = "each variant's fields are the facts of its text")]
 pub enum CatalogError {
     /// E_DUP. `kind` is that of the object that has the name, [`ObjectKind::Workload`] when the workload has a rule.
