@@ -1,1 +1,64 @@
-fn main() {}
+//! The `switchyard` binary: flags, wiring, signals. No logic.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+mod check;
+mod command_line;
+mod dump;
+mod first_start;
+mod listener;
+mod logging;
+mod serve;
+mod settings;
+mod stopping;
+mod storage;
+
+use settings::{Command, Flags, Located, Place, Settings, Sources};
+
+/// The exit code of misuse, as in `sysexits.h`.
+const MISUSE: u8 = 64;
+
+/// The exit code of everything else that goes wrong.
+const FAILURE: u8 = 1;
+
+fn main() -> ExitCode {
+    let invocation = match command_line::parse(std::env::args_os()) {
+        Ok(invocation) => invocation,
+        Err(error) => {
+            // Help and version are "errors" that go to standard output. Nothing can be done when printing fails.
+            let _printed = error.print();
+            return if error.use_stderr() { MISUSE.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    let settings = resolve(invocation.flags);
+    match (invocation.command, settings) {
+        (Command::Check, settings) => check::report(settings.as_ref().map(drop).map_err(Vec::as_slice)),
+        (Command::Serve, Ok(settings)) => serve::serve(settings),
+        (Command::Dump, Ok(settings)) => dump::dump(&settings),
+        (_, Err(faults)) => {
+            for fault in &faults {
+                complain(&fault.to_string());
+            }
+            MISUSE.into()
+        }
+    }
+}
+
+fn resolve(flags: Flags) -> Result<Settings, Vec<Located>> {
+    let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    Settings::resolve(Sources { flags, variables, read: |path: &Path| std::fs::read_to_string(path) })
+}
+
+/// Says what is wrong, to whoever typed the command.
+fn complain(what: &str) {
+    // With standard error closed there is nobody to tell.
+    let _told = writeln!(io::stderr(), "switchyard: {what}");
+}
+
+/// Whether a fault is of the command line.
+fn is_misuse(fault: &Located) -> bool {
+    matches!(fault.place, Place::Flag(_))
+}

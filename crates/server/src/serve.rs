@@ -1,0 +1,247 @@
+//! `switchyard serve`: from settings to a node that serves, and its end.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use switchyard_catalog::Secret;
+use switchyard_console::{Console, ConsoleOptions};
+use switchyard_session::Peer;
+use switchyard_store::Store;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+use tracing::{error, info, warn};
+
+use crate::settings::{HostPort, Settings};
+use crate::stopping::{StopSignal, StopSignals};
+use crate::{FAILURE, complain, first_start, listener, logging, storage};
+
+/// What closing every session may take before the process ends regardless.
+const CLOSE_MAX: Duration = Duration::from_secs(1);
+
+/// The stack of a worker thread: planning a deeply nested query needs more than the usual 2 MiB. Only what is used is
+/// ever resident.
+const STACK_BYTES: usize = 8 << 20;
+
+/// Runs a node until it is told to stop.
+pub(crate) fn serve(settings: Settings) -> ExitCode {
+    logging::start(&settings.log, settings.log_format);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK_BYTES).build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            complain(&format!("cannot start: {error}"));
+            return FAILURE.into();
+        }
+    };
+    let ended = runtime.block_on(run(settings));
+    // A task that still runs has had its time.
+    runtime.shutdown_background();
+    match ended {
+        Ok(code) => code,
+        Err(failure) => {
+            error!("{failure:#}");
+            FAILURE.into()
+        }
+    }
+}
+
+async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
+    // Reserved: whoever sets it is refused before this.
+    let None = settings.http;
+    let mut signals = StopSignals::catch().context("cannot catch signals")?;
+    let listeners = listener::bind(&settings.listen).await?;
+    let addresses: Vec<SocketAddr> = listeners.iter().map(|(address, _)| *address).collect();
+    let store = storage::open(&settings)?;
+    let password = first_password(&settings, store.as_ref()).await?;
+    let console = open_console(&settings, store, &addresses, password).await?;
+    announce(&addresses).context("cannot write to standard output")?;
+
+    let handle = {
+        let console = Arc::clone(&console);
+        move |stream: TcpStream, peer: SocketAddr| Arc::clone(&console).handle(stream, Peer::tcp(peer))
+    };
+    let sessions = Sessions::start(listeners, handle);
+    let signal = signals.next().await;
+    info!(signal = signal.as_str(), sessions = console.sessions_active(), "stopping: no new connections");
+    let drain = Duration::from_millis(settings.drain_ms_max.0);
+    let forced = sessions.finish(drain, &mut signals, || console.close_all("the server is shutting down")).await;
+    match forced {
+        None => {
+            info!("stopped");
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(signal) => {
+            warn!(signal = signal.as_str(), sessions = console.sessions_active(), "stopping at once");
+            Ok(signal.exit_code().into())
+        }
+    }
+}
+
+/// The password for a catalog that is about to be made; none when there is a catalog already.
+async fn first_password(settings: &Settings, store: &dyn Store) -> anyhow::Result<Option<Secret>> {
+    // Every catalog has a first version in its history, and asking for it is cheaper than loading everything.
+    if !store.history(0, 1).await?.is_empty() {
+        if settings.password.is_some() {
+            info!("the catalog exists: SWITCHYARD_PASSWORD is not used");
+        }
+        return Ok(None);
+    }
+    if let Some(chosen) = &settings.password {
+        return Ok(Some(chosen.0.clone()));
+    }
+    first_start::make_data_dir(&settings.data_dir)?;
+    let (password, path) = first_start::generate_password(&settings.data_dir)?;
+    info!(path = %path.display(), "the password of dbadmin was generated and written to a file");
+    Ok(Some(password))
+}
+
+async fn open_console(
+    settings: &Settings,
+    store: Arc<dyn Store>,
+    addresses: &[SocketAddr],
+    password: Option<Secret>,
+) -> anyhow::Result<Arc<Console>> {
+    let advertised = advertised(settings.advertise.as_ref(), addresses);
+    let node_name = settings.node_name()?;
+    info!(
+        version = env!("CARGO_PKG_VERSION"),
+        config = settings.config.as_deref().map(|path| path.display().to_string()),
+        node = %node_name,
+        store = settings.store.as_str(),
+        data_dir = %settings.data_dir.display(),
+        advertise = %format_args!("{}:{}", advertised.host, advertised.port),
+        "starting"
+    );
+    let options = ConsoleOptions {
+        database: settings.database.clone(),
+        node_name,
+        advertise_host: advertised.host,
+        advertise_port: advertised.port,
+        upstream: settings.upstream.as_ref().map(|upstream| upstream.0.clone()),
+        subcluster: settings.subcluster.clone(),
+        password,
+        limits: settings.limits(),
+    };
+    Console::open(store, options).await.context("cannot open the catalog")
+}
+
+/// The address others are told: as set, else the first one listened on.
+fn advertised(set: Option<&HostPort>, addresses: &[SocketAddr]) -> HostPort {
+    if let Some(set) = set {
+        return set.clone();
+    }
+    let first = addresses.first().copied().unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 0).into());
+    let host: IpAddr = if first.ip().is_unspecified() {
+        warn!(
+            "listening on every address and advertising 127.0.0.1, which only this machine reaches: set \"advertise\""
+        );
+        Ipv4Addr::LOCALHOST.into()
+    } else {
+        first.ip()
+    };
+    HostPort { host: host.to_string(), port: first.port() }
+}
+
+/// The ready lines: the only thing ever written to standard output.
+fn announce(addresses: &[SocketAddr]) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    for address in addresses {
+        writeln!(output, "listening on {address}")?;
+    }
+    output.flush()
+}
+
+/// All sessions, and the tasks that accept them.
+struct Sessions {
+    stop: watch::Sender<bool>,
+    ended: mpsc::Receiver<Infallible>,
+}
+
+impl Sessions {
+    fn start<H, F>(listeners: Vec<(SocketAddr, TcpListener)>, handle: H) -> Self
+    where
+        H: Fn(TcpStream, SocketAddr) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (stop, stopped) = watch::channel(false);
+        let (alive, ended) = mpsc::channel(1);
+        for (_, listener) in listeners {
+            tokio::spawn(listener::accept(listener, stopped.clone(), alive.clone(), handle.clone()));
+        }
+        Self { stop, ended }
+    }
+
+    /// Stops accepting, lets sessions go on for `drain`, then has them closed. Returns the signal that cut it short.
+    async fn finish(mut self, drain: Duration, signals: &mut StopSignals, close: impl Fn()) -> Option<StopSignal> {
+        self.stop.send_replace(true);
+        let ended = async {
+            if timeout(drain, self.ended.recv()).await.is_ok() {
+                return;
+            }
+            warn!("closing the sessions that are left");
+            close();
+            if timeout(CLOSE_MAX, self.ended.recv()).await.is_err() {
+                warn!("some sessions did not close in time");
+            }
+        };
+        tokio::select! {
+            () = ended => None,
+            signal = signals.next() => Some(signal),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[test]
+    fn the_first_listener_is_advertised_unless_an_address_is_set() {
+        let set = HostPort { host: "db.example.org".into(), port: 6000 };
+        for (set, addresses, expected) in [
+            (Some(&set), vec!["127.0.0.1:5433"], "db.example.org:6000"),
+            (None, vec!["10.0.0.5:40001", "127.0.0.1:5433"], "10.0.0.5:40001"),
+            (None, vec!["0.0.0.0:40001"], "127.0.0.1:40001"),
+            (None, vec!["[::1]:40001"], "::1:40001"),
+        ] {
+            let addresses: Vec<SocketAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
+            let advertised = advertised(set, &addresses);
+            assert_eq!(format!("{}:{}", advertised.host, advertised.port), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn sessions_are_closed_when_their_time_is_over() {
+        let listeners = listener::bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
+        let address = listeners.first().unwrap().0;
+        let (closing, closed) = watch::channel(false);
+        let sessions = Sessions::start(listeners, move |stream, _peer| {
+            let mut closed = closed.clone();
+            async move {
+                let mut stream: TcpStream = stream;
+                stream.write_u8(1).await.unwrap();
+                closed.wait_for(|closed| *closed).await.unwrap();
+            }
+        });
+        let mut client = TcpStream::connect(address).await.unwrap();
+        // Only a connection that has been accepted can be left to finish.
+        assert_eq!(client.read_u8().await.unwrap(), 1);
+        // Reserved: whoever sets it is refused before this.
+        let None = settings.http;
+        let mut signals = StopSignals::catch().unwrap();
+        let forced = sessions.finish(Duration::ZERO, &mut signals, || assert!(closing.send(true).is_ok())).await;
+        assert_eq!(forced, None);
+        assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
+    }
+}

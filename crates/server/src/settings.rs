@@ -1,0 +1,265 @@
+//! The settings of the process: one declaration each, read by the flags, the variables, the file, `--help` and the
+//! reference. A flag wins over a variable, a variable over the file, the file over the default.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use switchyard_catalog::{Name, NameError};
+use switchyard_session::Limits;
+
+mod declaration;
+mod fault;
+mod file;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use self::declaration::settings;
+pub(crate) use self::declaration::{Command, Declaration, Default, Source};
+pub(crate) use self::fault::{Fault, Located, Place};
+pub(crate) use self::value::{Bounded, HostPort, LogFilter, LogFormat, NotYet, Password, Shape, StoreKind, Upstream};
+
+settings! {
+    /// The TOML file that settings are read from. No file is read unless one is named.
+    config: Option<PathBuf>, from [Flag Variable], for [Serve Check Dump], absent "none";
+    /// The name of this node in the catalog.
+    node: Option<Name>, from [Flag Variable File], for [Serve], absent "`v_<database>_node0001`";
+    /// The IP address and port to listen on; may be given several times. Port 0 picks a free one.
+    listen: Vec<SocketAddr>, from [Flag Variable File], for [Serve], text "127.0.0.1:5433";
+    /// The directory of the embedded store, made with mode 0700 when it is missing.
+    data_dir: PathBuf, from [Flag Variable File], for [Serve Dump], text "switchyard-data";
+    /// Where the catalog is kept: `redb` in a file in the data directory, durable; `memory` forgets it at the end.
+    store: StoreKind, from [Flag Variable File], for [Serve Dump], text "redb";
+    /// The host and port that others reach this node at.
+    advertise: Option<HostPort>, from [Flag Variable File], for [Serve], absent "the first address listened on";
+    /// The PostgreSQL server this node fronts. It is stored in the catalog; no connection is sent there yet.
+    upstream: Option<Upstream>, from [Flag Variable File], for [Serve], absent "none";
+    /// The subcluster this node joins.
+    subcluster: Option<Name>, from [Flag Variable File], for [Serve], absent "`default_subcluster`";
+    /// The address of the HTTP endpoint.
+    http: Option<NotYet>, from [Flag Variable File], for [Serve], absent "none";
+    /// The name of the database, taken when the catalog is first made.
+    database: Name, from [Flag Variable File], for [Serve], text "switchyard";
+    /// The password of `dbadmin`, taken when the catalog is first made. Without it one is generated and written to
+    /// `dbadmin.password` in the data directory, readable by the owner only.
+    password: Option<Password>, from [Variable], for [Serve], absent "generated";
+    /// What is logged to standard error: a level (`error`, `warn`, `info`, `debug`, `trace`), or several
+    /// `target=level` with commas between.
+    log: LogFilter, from [Flag Variable File], for [Serve], text "info";
+    /// How log lines look: `text` or `json`.
+    log_format: LogFormat, from [Flag Variable File], for [Serve], text "text";
+    /// The most sessions at a time.
+    connections_max: Bounded<1, 1_000_000>, from [Flag Variable File], for [Serve], text "10000";
+    /// How many of `connections_max` are kept for superusers.
+    connections_reserved: Bounded<0, 1_000_000>, from [Flag Variable File], for [Serve], text "3";
+    /// The most logins under way at a time.
+    logins_max: Bounded<1, 1_000_000>, from [Flag Variable File], for [Serve], text "1000";
+    /// How long a client may take to log in, in milliseconds.
+    login_time_ms_max: Bounded<100, 3_600_000>, from [Flag Variable File], for [Serve], text "60000";
+    /// The longest startup packet, in bytes.
+    startup_bytes_max: Bounded<1_000, 1_000_000>, from [Flag Variable File], for [Serve], text "10000";
+    /// How long the first failed login from an address waits for its answer, in milliseconds. Each further one waits
+    /// twice as long.
+    throttle_delay_ms_min: Bounded<0, 3_600_000>, from [Flag Variable File], for [Serve], text "100";
+    /// How long a failed login waits for its answer at most, in milliseconds.
+    throttle_delay_ms_max: Bounded<0, 3_600_000>, from [Flag Variable File], for [Serve], text "5000";
+    /// How long after its last failed login an address is forgotten, in milliseconds.
+    throttle_window_ms: Bounded<0, 86_400_000>, from [Flag Variable File], for [Serve], text "600000";
+    /// How many addresses with failed logins are told apart.
+    throttle_addresses_max: Bounded<1, 1_000_000>, from [Flag Variable File], for [Serve], text "10000";
+    /// How long sessions may go on after SIGTERM or SIGINT before they are closed, in milliseconds.
+    drain_ms_max: Bounded<0, 3_600_000>, from [Flag Variable File], for [Serve], text "10000";
+}
+
+/// What is taken from one place for one setting.
+#[derive(Debug, Clone)]
+struct Given {
+    place: Place,
+    shape: Shape,
+    texts: Vec<String>,
+}
+
+/// The flags as they were typed, by the setting's name.
+pub(crate) type Flags = BTreeMap<&'static str, Vec<String>>;
+
+/// Everything settings are read from.
+pub(crate) struct Sources<R> {
+    /// From the command line.
+    pub(crate) flags: Flags,
+    /// The environment.
+    pub(crate) variables: Vec<(OsString, OsString)>,
+    /// How a file is read.
+    pub(crate) read: R,
+}
+
+impl Settings {
+    /// Reads all sources.
+    ///
+    /// # Errors
+    /// Everything that is wrong, not just the first thing.
+    pub(crate) fn resolve<R>(sources: Sources<R>) -> Result<Self, Vec<Located>>
+    where
+        R: FnOnce(&Path) -> io::Result<String>,
+    {
+        let mut faults = Vec::new();
+        let flags = from_flags(sources.flags);
+        let variables = from_variables(sources.variables, &mut faults);
+        let config = [&flags, &variables].into_iter().find_map(|layer| layer.get("config"));
+        let file = match config.and_then(|given| given.texts.first()) {
+            Some(path) => read_file(Path::new(path), sources.read, &mut faults),
+            None => BTreeMap::new(),
+        };
+
+        // The strongest last, and every layer checked: a fault that another layer hides today shows itself tomorrow.
+        let mut given = BTreeMap::new();
+        for layer in [file, variables, flags] {
+            for (name, value) in &layer {
+                if let Some(declaration) = Declaration::find(name)
+                    && let Err(fault) = declaration.check(value)
+                {
+                    faults.push(Located { place: value.place.clone(), fault });
+                }
+            }
+            given.extend(layer);
+        }
+        if faults.is_empty()
+            && let Some(settings) = Self::assemble(&given)
+        {
+            faults = settings.conflicts(&given);
+            if faults.is_empty() {
+                return Ok(settings);
+            }
+        }
+        faults.sort_by(|left, right| left.place.cmp(&right.place));
+        Err(faults)
+    }
+
+    /// The node's name, chosen or made from the database's.
+    ///
+    /// # Errors
+    /// When the name made is too long.
+    pub(crate) fn node_name(&self) -> Result<Name, NameError> {
+        match &self.node {
+            Some(name) => Ok(name.clone()),
+            None => Name::parse(&format!("v_{}_node0001", self.database)),
+        }
+    }
+
+    /// What bounds clients.
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            login_time_ms_max: self.login_time_ms_max.0,
+            startup_bytes_max: self.startup_bytes_max.count(),
+            logins_max: self.logins_max.count(),
+            connections_max: self.connections_max.count(),
+            connections_reserved: self.connections_reserved.count(),
+            throttle_delay_ms_min: self.throttle_delay_ms_min.0,
+            throttle_delay_ms_max: self.throttle_delay_ms_max.0,
+            throttle_window_ms: self.throttle_window_ms.0,
+            throttle_addresses_max: self.throttle_addresses_max.count(),
+        }
+    }
+
+    /// What is wrong only in the light of other settings or of the file system.
+    fn conflicts(&self, given: &BTreeMap<&'static str, Given>) -> Vec<Located> {
+        let place = |name: &str| given.get(name).map_or(Place::Default, |given| given.place.clone());
+        let mut faults = Vec::new();
+        for (index, address) in self.listen.iter().enumerate() {
+            let again = self.listen.iter().skip(index + 1).any(|other| other == address);
+            if again && address.port() != 0 {
+                faults.push(Located { place: place("listen"), fault: Fault::ListenedTwice(*address) });
+            }
+        }
+        for (lesser, lesser_value, greater, greater_value) in [
+            ("connections_reserved", self.connections_reserved.0, "connections_max", self.connections_max.0),
+            (
+                "throttle_delay_ms_min",
+                self.throttle_delay_ms_min.0,
+                "throttle_delay_ms_max",
+                self.throttle_delay_ms_max.0,
+            ),
+        ] {
+            if lesser_value > greater_value {
+                faults
+                    .push(Located { place: place(lesser).or(place(greater)), fault: Fault::Order { lesser, greater } });
+            }
+        }
+        if self.data_dir.exists() && !self.data_dir.is_dir() {
+            faults.push(Located { place: place("data_dir"), fault: Fault::NotADirectory(self.data_dir.clone()) });
+        }
+        if let Err(source) = self.node_name() {
+            faults.push(Located { place: place("database"), fault: Fault::NodeName(source) });
+        }
+        faults
+    }
+}
+
+fn from_flags(flags: Flags) -> BTreeMap<&'static str, Given> {
+    flags
+        .into_iter()
+        .filter_map(|(name, texts)| {
+            let declaration = Declaration::find(name)?;
+            let place = Place::Flag(declaration.flag());
+            Some((declaration.name, Given { place, shape: Shape::Untyped, texts }))
+        })
+        .collect()
+}
+
+fn from_variables(variables: Vec<(OsString, OsString)>, faults: &mut Vec<Located>) -> BTreeMap<&'static str, Given> {
+    let mut found = BTreeMap::new();
+    for (name, value) in variables {
+        let name = name.to_string_lossy().into_owned();
+        if !name.starts_with(Declaration::VARIABLE_PREFIX) {
+            continue;
+        }
+        let place = Place::Variable(name.clone());
+        let declared = DECLARATIONS
+            .iter()
+            .filter(|declaration| declaration.sources.contains(&Source::Variable))
+            .find(|declaration| declaration.variable() == name);
+        let Some(declaration) = declared else {
+            let known = DECLARATIONS.iter().filter(|declaration| declaration.available()).map(Declaration::variable);
+            let nearest = nearest(&name, known);
+            faults.push(Located { place, fault: Fault::UnknownVariable { nearest } });
+            continue;
+        };
+        let Ok(text) = value.into_string() else {
+            faults.push(Located { place, fault: Fault::NotUtf8 });
+            continue;
+        };
+        let texts = match declaration.shape {
+            Shape::List => text.split(',').map(|part| part.trim().to_owned()).collect(),
+            _ => vec![text],
+        };
+        found.insert(declaration.name, Given { place, shape: Shape::Untyped, texts });
+    }
+    found
+}
+
+fn read_file<R>(path: &Path, read: R, faults: &mut Vec<Located>) -> BTreeMap<&'static str, Given>
+where
+    R: FnOnce(&Path) -> io::Result<String>,
+{
+    match read(path) {
+        Ok(text) => file::parse(path, &text, faults),
+        Err(source) => {
+            let place = Place::File { path: path.to_owned(), line: None };
+            faults.push(Located { place, fault: Fault::Unreadable(source.to_string()) });
+            BTreeMap::new()
+        }
+    }
+}
+
+/// The known word that a wrong one was most likely meant to be.
+fn nearest(wrong: &str, known: impl Iterator<Item = String>) -> Option<String> {
+    known
+        .map(|word| (strsim::damerau_levenshtein(wrong, &word), word))
+        .filter(|(distance, word)| *distance <= 2.max(word.len() / 4))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, word)| word)
+}
