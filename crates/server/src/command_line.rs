@@ -33,7 +33,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Inv
 fn cli() -> clap::Command {
     let commands = Command::ALL.map(|command| {
         let declared = DECLARATIONS.iter().filter(|declaration| has_flag(command, declaration));
-        clap::Command::new(command.as_str()).about(command.about()).args(declared.map(argument))
+        clap::Command::new(command.as_str()).about(command.about()).next_line_help(true).args(declared.map(argument))
     });
     clap::Command::new("switchyard")
         .version(env!("CARGO_PKG_VERSION"))
@@ -41,7 +41,6 @@ fn cli() -> clap::Command {
         .subcommand_required(true)
         .arg_required_else_help(false)
         .disable_help_subcommand(true)
-        .max_term_width(100)
         .subcommands(commands)
 }
 
@@ -55,13 +54,12 @@ fn argument(declaration: &'static Declaration) -> Arg {
         Shape::List => ArgAction::Append,
         _ => ArgAction::Set,
     };
-    let shown = declaration.default.shown();
-    let help = format!("{} Takes {}. [default: {shown}]", declaration.doc.trim(), declaration.value_in_words());
+    let range = declaration.range.map(|(min, max)| format!(", {min} to {max}")).unwrap_or_default();
+    let help = format!("{} [default: {}{range}]", declaration.doc.trim(), declaration.default.shown());
     Arg::new(declaration.name)
         .long(long)
         .value_name(declaration.placeholder)
         .action(action)
-        .allow_hyphen_values(false)
         .hide(!declaration.available())
         .help(help.replace('`', ""))
 }

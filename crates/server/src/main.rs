@@ -11,6 +11,7 @@ mod dump;
 mod first_start;
 mod listener;
 mod logging;
+mod open_files;
 mod serve;
 mod settings;
 mod stopping;

@@ -20,7 +20,7 @@ use tracing::{error, info, warn};
 
 use crate::settings::{HostPort, Settings};
 use crate::stopping::{StopSignal, StopSignals};
-use crate::{FAILURE, complain, first_start, listener, logging, storage};
+use crate::{FAILURE, complain, first_start, listener, logging, open_files, storage};
 
 /// What closing every session may take before the process ends regardless.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
@@ -56,6 +56,7 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     // Reserved: whoever sets it is refused before this.
     let None = settings.http;
     let mut signals = StopSignals::catch().context("cannot catch signals")?;
+    open_files::raise(settings.connections_max.count());
     let listeners = listener::bind(&settings.listen).await?;
     let addresses: Vec<SocketAddr> = listeners.iter().map(|(address, _)| *address).collect();
     let store = storage::open(&settings)?;
@@ -237,8 +238,6 @@ mod tests {
         let mut client = TcpStream::connect(address).await.unwrap();
         // Only a connection that has been accepted can be left to finish.
         assert_eq!(client.read_u8().await.unwrap(), 1);
-        // Reserved: whoever sets it is refused before this.
-        let None = settings.http;
         let mut signals = StopSignals::catch().unwrap();
         let forced = sessions.finish(Duration::ZERO, &mut signals, || assert!(closing.send(true).is_ok())).await;
         assert_eq!(forced, None);

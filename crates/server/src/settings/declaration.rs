@@ -112,14 +112,6 @@ impl Declaration {
         format!("{}{}", Self::VARIABLE_PREFIX, self.name.to_uppercase())
     }
 
-    /// The value in words: what it is, and between what bounds.
-    pub(crate) fn value_in_words(&self) -> String {
-        match self.range {
-            Some((min, max)) => format!("{} between {min} and {max}", self.expects),
-            None => self.expects.to_owned(),
-        }
-    }
-
     /// What is wrong with what was given.
     pub(super) fn check(&self, given: &Given) -> Result<(), Fault> {
         if self.available() && !self.shape.takes(given.shape) {

@@ -43,7 +43,8 @@ fn reference() -> String {
         if has(Source::File) {
             rows.push(("key", format!("`{}`", declaration.name)));
         }
-        rows.push(("value", declaration.value_in_words()));
+        let range = declaration.range.map(|(min, max)| format!(" between {min} and {max}")).unwrap_or_default();
+        rows.push(("value", format!("{}{range}", declaration.expects)));
         rows.push(("default", quoted(declaration.default)));
         write!(text, "\n## {}\n\n{}\n\n| | |\n|---|---|\n", declaration.name, declaration.doc.trim()).unwrap();
         for (what, value) in rows {
