@@ -20,7 +20,7 @@ mod tests;
 mod value;
 
 use self::declaration::settings;
-pub(crate) use self::declaration::{Command, Declaration, Default, Source};
+pub(crate) use self::declaration::{Command, Declaration, DefaultValue, Source};
 pub(crate) use self::fault::{Fault, Located, Place};
 pub(crate) use self::value::{Bounded, HostPort, LogFilter, LogFormat, NotYet, Password, Shape, StoreKind, Upstream};
 

@@ -3,11 +3,13 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 
 use tempfile::TempDir;
 
@@ -50,6 +52,8 @@ fn run(arguments: &[&str]) -> Ended {
 struct Running {
     process: Child,
     output: BufReader<ChildStdout>,
+    /// The log, read as it is written: a process whose log nobody reads stops when the pipe is full.
+    log: Receiver<String>,
     address: SocketAddr,
 }
 
@@ -63,14 +67,18 @@ impl Running {
     fn spawn(mut command: Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut output = BufReader::new(process.stdout.take().unwrap());
+        let errors = BufReader::new(process.stderr.take().unwrap());
+        let (lines, log) = mpsc::channel();
+        thread::spawn(move || errors.lines().map_while(Result::ok).try_for_each(|line| lines.send(line)));
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
         let Some(address) = line.strip_prefix("listening on ").and_then(|rest| rest.strip_suffix('\n')) else {
-            let ended = ended(process.wait_with_output().unwrap());
-            panic!("no ready line but {line:?}; {}", ended.stderr);
+            process.kill().unwrap();
+            process.wait().unwrap();
+            panic!("no ready line but {line:?}; {}", log.iter().collect::<Vec<_>>().join("\n"));
         };
         let address = address.parse().unwrap();
-        Self { process, output, address }
+        Self { process, output, log, address }
     }
 
     fn signal(&self, signal: &str) {
@@ -78,16 +86,30 @@ impl Running {
         assert!(sent.unwrap().success());
     }
 
-    /// What it printed after the ready line, what it logged, and how it ended.
+    /// Waits until it logs a line with this text.
+    fn wait_for_log(&self, text: &str) {
+        assert!(self.log.iter().any(|line| line.contains(text)), "the log ended without {text:?}");
+    }
+
+    /// What it printed after the ready line, what it logged and nobody read, and how it ended.
     fn wait(mut self) -> Ended {
         let mut stdout = String::new();
         self.output.read_to_string(&mut stdout).unwrap();
-        Ended { stdout, ..ended(self.process.wait_with_output().unwrap()) }
+        let stderr = self.log.iter().map(|line| line + "\n").collect();
+        Ended { code: self.process.wait().unwrap().code(), stdout, stderr }
     }
 
     fn stop(self) -> Ended {
         self.signal("TERM");
         self.wait()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A test that failed: the process must not outlive it.
+        let _gone = self.process.kill();
+        let _reaped = self.process.wait();
     }
 }
 
@@ -234,6 +256,40 @@ fn either_signal_ends_it_well() {
 }
 
 #[test]
+fn a_second_signal_ends_it_at_once() {
+    let directory = directory();
+    let running = Running::start(directory.path(), &["--drain-ms-max", "3600000"]);
+    // A client that says nothing is still there when the first signal comes. One that was refused shows that it has
+    // been accepted.
+    let silent = TcpStream::connect(running.address).unwrap();
+    refused(running.address);
+    running.signal("TERM");
+    running.wait_for_log("stopping");
+    running.signal("INT");
+    assert_eq!(running.wait().code, Some(130));
+    drop(silent);
+}
+
+/// Sends what no client sends, and waits for the end of the connection.
+fn refused(address: SocketAddr) {
+    let mut client = TcpStream::connect(address).unwrap();
+    client.write_all(b"\0\0\0\x04").unwrap();
+    let mut answer = Vec::new();
+    let _reset = client.read_to_end(&mut answer);
+}
+
+#[test]
+fn sessions_end_when_their_time_is_over() {
+    let directory = directory();
+    let running = Running::start(directory.path(), &["--drain-ms-max", "0"]);
+    let _silent = TcpStream::connect(running.address).unwrap();
+    refused(running.address);
+    let ended = running.stop();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stderr.contains("closing the sessions that are left"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_port_in_use_is_named() {
     let directory = directory();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -297,25 +353,13 @@ fn too_many_open_files_end_nothing() {
     let directory = directory();
     let mut command = clean(Command::new("sh"));
     command.args(["-c", "ulimit -n 48; exec \"$0\" \"$@\"", BINARY, "serve", "--listen", "127.0.0.1:0", "--data-dir"]);
-    let mut running = Running::spawn({
-        command.arg(directory.path());
-        command
-    });
-    let mut log = BufReader::new(running.process.stderr.take().unwrap());
+    command.arg(directory.path());
+    let running = Running::spawn(command);
     // More than it can open: the kernel completes these connections, the process cannot take them all.
     let clients: Vec<TcpStream> = (0..64).map(|_| TcpStream::connect(running.address).unwrap()).collect();
-    let mut line = String::new();
-    while !line.contains("cannot accept connections") {
-        line.clear();
-        assert_ne!(log.read_line(&mut line).unwrap(), 0, "the log ended without a warning");
-    }
+    running.wait_for_log("cannot accept connections");
     drop(clients);
     // Served again: the server speaks or closes, and either ends the wait.
-    let mut client = TcpStream::connect(running.address).unwrap();
-    std::io::Write::write_all(&mut client, b"\0\0\0\x04").unwrap();
-    let mut answer = Vec::new();
-    let _reset = client.read_to_end(&mut answer);
-    running.signal("TERM");
-    let status = running.process.wait().unwrap();
-    assert_eq!(status.code(), Some(0));
+    refused(running.address);
+    assert_eq!(running.stop().code, Some(0));
 }

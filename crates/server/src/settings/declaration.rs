@@ -45,14 +45,14 @@ pub(crate) enum Source {
 
 /// What holds when nothing is set.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Default {
+pub(crate) enum DefaultValue {
     /// This text, read as if it had been given.
     Text(&'static str),
     /// No value; the words say what that means.
     Absent(&'static str),
 }
 
-impl Default {
+impl DefaultValue {
     /// For people.
     pub(crate) fn shown(self) -> &'static str {
         match self {
@@ -81,7 +81,7 @@ pub(crate) struct Declaration {
     /// Whether values must not be shown.
     pub(crate) secret: bool,
     /// What holds when it is not set.
-    pub(crate) default: Default,
+    pub(crate) default: DefaultValue,
     /// Sentences for the help and the reference.
     pub(crate) doc: &'static str,
     /// Reads values and says what is wrong with them.
@@ -126,8 +126,8 @@ impl Declaration {
 }
 
 macro_rules! settings {
-    (@default text $text:literal) => { Default::Text($text) };
-    (@default absent $text:literal) => { Default::Absent($text) };
+    (@default text $text:literal) => { DefaultValue::Text($text) };
+    (@default absent $text:literal) => { DefaultValue::Absent($text) };
     ($(
         $(#[doc = $doc:literal])+
         $name:ident: $type:ty, from [$($source:ident)+], for [$($command:ident)+], $kind:ident $text:literal;

@@ -26,9 +26,9 @@ fn reference() -> String {
     let mut text = INTRODUCTION.to_owned();
     for declaration in DECLARATIONS.iter().filter(|declaration| declaration.available()) {
         let has = |source| declaration.sources.contains(&source);
-        let quoted = |default: Default| match default {
-            Default::Text(text) => format!("`{text}`"),
-            Default::Absent(words) => words.to_owned(),
+        let quoted = |default: DefaultValue| match default {
+            DefaultValue::Text(text) => format!("`{text}`"),
+            DefaultValue::Absent(words) => words.to_owned(),
         };
         let mut rows = Vec::new();
         if has(Source::Flag) {

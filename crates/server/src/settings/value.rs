@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use switchyard_catalog::{Name, Secret};
 use tracing_subscriber::EnvFilter;
 
-use super::declaration::Default;
+use super::declaration::DefaultValue;
 use super::fault::ValueError;
 
 /// How a value is written.
@@ -74,11 +74,11 @@ pub(super) trait Setting: Sized {
 }
 
 /// The value given, or the default. `None` when it is wrong.
-pub(super) fn value_of<T: Setting>(given: Option<&[String]>, default: Default) -> Option<T> {
+pub(super) fn value_of<T: Setting>(given: Option<&[String]>, default: DefaultValue) -> Option<T> {
     match (given, default) {
         (Some(texts), _) => T::read(texts).ok(),
-        (None, Default::Text(text)) => T::read(&[text.to_owned()]).ok(),
-        (None, Default::Absent(_)) => T::absent(),
+        (None, DefaultValue::Text(text)) => T::read(&[text.to_owned()]).ok(),
+        (None, DefaultValue::Absent(_)) => T::absent(),
     }
 }
 
