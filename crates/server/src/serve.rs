@@ -69,10 +69,14 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         move |stream: TcpStream, peer: SocketAddr| Arc::clone(&console).handle(stream, Peer::tcp(peer))
     };
     let sessions = Sessions::start(listeners, handle);
-    let signal = signals.next().await;
-    info!(signal = signal.as_str(), sessions = console.sessions_active(), "stopping: no new connections");
-    let drain = Duration::from_millis(settings.drain_ms_max.0);
-    let forced = sessions.finish(drain, &mut signals, || console.close_all("the server is shutting down")).await;
+    let (asked_by, drain_ms) = tokio::select! {
+        signal = signals.next() => (signal.as_str(), settings.drain_ms_max.0),
+        // The statement has its own ways to wait for sessions: they are over when it asks.
+        () = console.shutdown_requested() => ("SHUTDOWN", 0),
+    };
+    info!(asked_by, sessions = console.sessions_active(), "stopping: no new connections");
+    let drain = Duration::from_millis(drain_ms);
+    let forced = sessions.finish(drain, &mut signals, || console.close_all()).await;
     match forced {
         None => {
             info!("stopped");
