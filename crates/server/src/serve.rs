@@ -41,8 +41,8 @@ pub(crate) fn serve(settings: Settings) -> ExitCode {
         }
     };
     let ended = runtime.block_on(run(settings));
-    // A task that still runs has had its time.
-    runtime.shutdown_background();
+    // A commit that is being written gets to its end, so that the store closes in good order.
+    runtime.shutdown_timeout(CLOSE_MAX);
     match ended {
         Ok(code) => code,
         Err(failure) => {
