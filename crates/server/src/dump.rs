@@ -37,7 +37,6 @@ fn print(settings: &Settings) -> anyhow::Result<()> {
     let catalog = Catalog::from_entities(loaded.version, loaded.id_next, loaded.entities)
         .with_context(|| format!("the store {} is damaged: it has no database", path.display()))?;
     let mut output = BufWriter::new(io::stdout().lock());
-    let written = switchyard_console::dump(&catalog).try_for_each(|line| writeln!(output, "{line}"));
-    let written = written.and_then(|()| output.flush());
+    let written = output.write_all(switchyard_console::dump(&catalog).as_bytes()).and_then(|()| output.flush());
     written.context("cannot write to standard output")
 }
