@@ -1,1 +1,261 @@
 //! The admin session: parse, plan, commit, answer rows.
+
+mod encode;
+mod error;
+mod limiter;
+mod live;
+mod protocol;
+mod session;
+mod transaction;
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use switchyard_catalog::{Catalog, CatalogError, Change, Name, NameError, NodeChange, NodeKind, Secret, Verifiers};
+use switchyard_session::{
+    Context, Established, Limits, Peer, Registry, Throttle, decide_login, establish, mock_secret,
+};
+use switchyard_store::{Commit, CommitError, Record, Store, StoreError};
+use switchyard_wire::ScramVerifier;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+use tracing::{debug, info, warn};
+
+use crate::live::LiveState;
+
+/// What a member is started with.
+#[derive(Debug)]
+pub struct ConsoleOptions {
+    /// The database's name, when the store is empty.
+    pub database: Name,
+    /// This member's node.
+    pub node_name: Name,
+    /// Where clients and other members reach it.
+    pub advertise_host: String,
+    /// The port there.
+    pub advertise_port: u16,
+    /// The PostgreSQL server it fronts.
+    pub upstream: Option<Secret>,
+    /// The subcluster it joins, when it is new.
+    pub subcluster: Option<Name>,
+    /// The superuser's password, when the store is empty.
+    pub password: Option<Secret>,
+    /// Limits of connections and logins.
+    pub limits: Limits,
+}
+
+/// Why a member cannot start.
+#[derive(Debug, Error)]
+pub enum ConsoleOpenError {
+    /// The store does not answer.
+    #[error("cannot read the catalog")]
+    Store(#[from] StoreError),
+    /// The store holds entities but no database.
+    #[error("the store holds no database")]
+    NoDatabase,
+    /// The node cannot join.
+    #[error("node \"{node}\" cannot join")]
+    Join {
+        /// The node.
+        node: Name,
+        /// Why.
+        #[source]
+        source: CatalogError,
+    },
+    /// The first commit failed.
+    #[error("cannot write the catalog")]
+    Commit(#[from] CommitError),
+    /// The superuser's name is none; it is one of ours.
+    #[error(transparent)]
+    Name(#[from] NameError),
+}
+
+/// The newest catalog of this member.
+#[derive(Debug, Clone)]
+struct Head(Arc<RwLock<Arc<Catalog>>>);
+
+impl Head {
+    fn load(&self) -> Arc<Catalog> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn replace(&self, catalog: Arc<Catalog>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = catalog;
+    }
+}
+
+/// One member's console.
+#[derive(Debug)]
+pub struct Console {
+    store: Arc<dyn Store>,
+    head: Head,
+    /// Held from the check of the version to the end of the commit.
+    committing: tokio::sync::Mutex<()>,
+    context: Context,
+    node_name: Name,
+    live: LiveState,
+    shutdown: watch::Sender<bool>,
+}
+
+/// The superuser that every cluster starts with.
+pub const SUPERUSER: &str = "dbadmin";
+
+impl Console {
+    /// Loads the catalog, or makes the first one, and joins this member's node.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written, or the node cannot join.
+    pub async fn open(store: Arc<dyn Store>, options: ConsoleOptions) -> Result<Arc<Self>, ConsoleOpenError> {
+        let (catalog, deltas) = match store.load().await? {
+            Some(loaded) => {
+                let catalog = Catalog::from_entities(loaded.version, loaded.id_next, loaded.entities);
+                (catalog.ok_or(ConsoleOpenError::NoDatabase)?, Vec::new())
+            }
+            None => first_catalog(&options)?,
+        };
+        let catalog = join(store.as_ref(), catalog, deltas, &options).await?;
+        info!(version = catalog.version(), node = %options.node_name, "catalog loaded");
+        let head = Head(Arc::new(RwLock::new(Arc::new(catalog))));
+        let registry = Registry::new(options.advertise_host.clone());
+        let logins = head.clone();
+        let context = Context {
+            throttle: Arc::new(Throttle::default()),
+            limits: options.limits,
+            registry,
+            mock_secret: mock_secret(&head.load(), &mut rand::rng()),
+            scram_iterations: switchyard_wire::verifier::SCRAM_ITERATIONS,
+            authenticate: Box::new(move |request| decide_login(&logins.load(), request)),
+        };
+        let live = LiveState::start(&head.load(), &options.node_name);
+        Ok(Arc::new(Self {
+            store,
+            head,
+            committing: tokio::sync::Mutex::new(()),
+            context,
+            node_name: options.node_name,
+            live,
+            shutdown: watch::Sender::new(false),
+        }))
+    }
+
+    /// The whole life of one client connection.
+    pub async fn handle<S>(self: Arc<Self>, stream: S, peer: Peer)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
+    {
+        match establish(stream, peer, &self.context).await {
+            Ok(Established::Client(client)) => protocol::run(self, *client).await,
+            Ok(Established::Cancel { process_id, secret, .. }) => {
+                let known = self.context.registry.cancel(process_id, &secret);
+                debug!(%peer, process_id, known, "cancel request");
+            }
+            Err(error) if error.report().is_none() => debug!(%peer, %error, "connection ended before login"),
+            Err(error) => warn!(%peer, %error, "login refused"),
+        }
+    }
+
+    /// How many clients are logged in.
+    pub fn sessions_active(&self) -> usize {
+        self.context.registry.len()
+    }
+
+    /// Ends every session, after the statement it runs.
+    pub fn close_all(&self, reason: &str) {
+        info!(reason, sessions = self.sessions_active(), "closing all sessions");
+        for session in self.context.registry.sessions() {
+            session.terminate();
+        }
+    }
+
+    /// Ready when somebody has asked for a shutdown by statement.
+    pub async fn shutdown_requested(&self) {
+        let mut asked = self.shutdown.subscribe();
+        // The sender lives as long as `self`: waiting cannot fail.
+        let _ = asked.wait_for(|asked| *asked).await;
+    }
+
+    /// The newest catalog.
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.head.load()
+    }
+}
+
+/// What is kept of a password.
+fn make_verifiers(password: &str) -> Verifiers {
+    let (scram, sha512) = switchyard_wire::verifiers(password, &mut rand::rng());
+    Verifiers { scram: Secret::new(scram), sha512: Secret::new(sha512) }
+}
+
+/// Whether a password fits what is kept.
+fn check_password(kept: &Verifiers, password: &str) -> bool {
+    ScramVerifier::parse(kept.scram.reveal()).is_ok_and(|verifier| verifier.fits(password))
+}
+
+fn first_catalog(
+    options: &ConsoleOptions,
+) -> Result<(Catalog, Vec<switchyard_catalog::Delta>), ConsoleOpenError> {
+    let superuser = Name::parse(SUPERUSER)?;
+    let verifiers = options.password.as_ref().map(|password| make_verifiers(password.reveal()));
+    Ok(Catalog::initial(options.database.clone(), superuser, verifiers))
+}
+
+/// Commits the first catalog, if it is new, and this member's node, if it is new or somewhere else than it was.
+async fn join(
+    store: &dyn Store,
+    catalog: Catalog,
+    mut deltas: Vec<switchyard_catalog::Delta>,
+    options: &ConsoleOptions,
+) -> Result<Catalog, ConsoleOpenError> {
+    let name = options.node_name.clone();
+    let (host, port) = (options.advertise_host.clone(), options.advertise_port);
+    let upstream = options.upstream.clone();
+    let change = match catalog.nodes().named(&name) {
+        None => Some(Change::CreateNode {
+            name,
+            kind: NodeKind::Member { upstream },
+            host,
+            port,
+            subcluster: options.subcluster.clone(),
+        }),
+        Some(node)
+            if node.host == host && node.port == port && node.kind == (NodeKind::Member { upstream: upstream.clone() }) =>
+        {
+            None
+        }
+        Some(_) => Some(Change::AlterNode { name, change: NodeChange::Join { host, port, upstream } }),
+    };
+    let mut joined = catalog.clone();
+    if let Some(change) = change {
+        let applied = catalog
+            .apply(&[change])
+            .map_err(|source| ConsoleOpenError::Join { node: options.node_name.clone(), source })?;
+        joined = applied.catalog;
+        deltas.extend(applied.deltas);
+    }
+    if deltas.is_empty() {
+        return Ok(joined);
+    }
+    let commit = Commit {
+        base: catalog.version(),
+        id_next: joined.id_next(),
+        deltas: switchyard_catalog::merge_deltas(deltas),
+        record: Record {
+            time_us: live::now_us(),
+            user: SUPERUSER.to_owned(),
+            client: "[member]".to_owned(),
+            statements: vec![format!("-- node {} joins", options.node_name)],
+        },
+    };
+    let committed = store.commit(commit).await?;
+    Ok(joined.with_version(committed.version))
+}
+
+/// The catalog as a script of our own statements, secrets as verifiers: `psql -f` on a new cluster makes it again.
+pub fn dump(catalog: &Catalog) -> String {
+    let mut script = String::new();
+    for line in switchyard_engine::dump::dump(catalog) {
+        script.push_str(&line);
+        script.push('\n');
+    }
+    script
+}

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use switchyard_catalog::{Catalog, Name, Subcluster};
-use switchyard_dialect::{Ident, Statement};
+use switchyard_dialect::{Ident, Redacted, Statement};
 
 mod fleet;
 mod people;
@@ -81,12 +81,12 @@ pub fn dump(catalog: &Catalog) -> impl Iterator<Item = String> + '_ {
     head.into_iter().chain(lines).chain(std::iter::once("COMMIT;".to_owned()))
 }
 
-/// What makes each object, in the order of dependency: for comparing versions.
+/// What makes each object, in the order of dependency, with secrets redacted: for comparing versions.
 pub fn definitions(catalog: &Catalog) -> Vec<Definition> {
     let lines = SECTIONS.into_iter().flat_map(|section| section(catalog));
     lines
         .filter_map(|line| match line {
-            Line::Make { kind, name, statement } => Some(Definition { kind, name, sql: statement.to_string() }),
+            Line::Make { kind, name, statement } => Some(Definition { kind, name, sql: Redacted(&statement).to_string() }),
             Line::Comment(_) => None,
         })
         .collect()

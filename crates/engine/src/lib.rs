@@ -7,7 +7,56 @@ pub mod rights;
 pub mod session_state;
 pub mod settings;
 pub mod show;
-
+mod snapshot;
+mod sql;
+mod tables;
 pub use error::{ClientError, PlanError, Severity, SqlState, Warning};
-pub use plan::{Plan, PlanContext, plan};
-pub use session_state::{Login, SessionChange, SessionState};
+pub use session_state::{Login, SessionChange, SessionState, statement_time_ms};
+pub use snapshot::{HistoryRow, HostInterface, Live, LiveSession, NodeEvent, Snapshot};
+pub use sql::{
+    Described, Needs, OutputColumn, PgType, Queries, QueryError, QueryLimits, QueryRows, Scalar, needs,
+};
+pub use tables::{Column, Kind as ColumnKind, SEARCH_PATH, SystemTable, Visibility, all as system_tables};
+
+/// The candidate most like a word, when one is alike enough to be meant.
+pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    candidates
+        .map(|candidate| (strsim::damerau_levenshtein(&word, &candidate.to_lowercase()), candidate))
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance <= (word.chars().count() / 3).clamp(1, 3))
+        .map(|(_, candidate)| candidate)
+}
+
+/// Whether a statement is meant to change the catalog: history notes when it is refused.
+pub fn changes_catalog(statement: &switchyard_dialect::Statement) -> bool {
+    use switchyard_dialect::{MetaFunction as F, Statement as S};
+    match statement {
+        S::Function { function, .. } => matches!(
+            function,
+            F::SetLoadBalancePolicy
+                | F::SetConfigParameter
+                | F::StartDrainSubcluster
+                | F::CancelDrainSubcluster
+                | F::ShutdownSubcluster
+                | F::ShutdownWithDrain
+                | F::PromoteSubclusterToPrimary
+                | F::DemoteSubclusterToSecondary
+        ),
+        S::SetSessionWorkload(_)
+        | S::SetRole(_)
+        | S::Show(_)
+        | S::AlterSession(_)
+        | S::Set { .. }
+        | S::Reset(_)
+        | S::Discard(_)
+        | S::Begin { .. }
+        | S::Commit
+        | S::Rollback
+        | S::Savepoint(_)
+        | S::ReleaseSavepoint(_)
+        | S::RollbackTo(_)
+        | S::Sql(_) => false,
+        _ => true,
+    }
+}

@@ -63,6 +63,8 @@ pub struct SessionEntry {
     pub client: Option<SocketAddr>,
     /// The database named at startup.
     pub database: Option<String>,
+    /// The protocol spoken.
+    pub version: Version,
     /// Microseconds since 1970-01-01 UTC.
     pub login_time_us: i64,
     number: u64,
@@ -89,6 +91,14 @@ pub struct Activity {
     pub application: String,
     /// The workload, if one applies.
     pub workload: Option<String>,
+    /// How the client calls its session, with SET_CLIENT_LABEL.
+    pub label: String,
+    /// How many statements were begun.
+    pub statements: u64,
+    /// How long the last statement took that has ended, in microseconds.
+    pub last_duration_us: Option<i64>,
+    /// How the user proved who it is: in lower case, as CREATE AUTHENTICATION names it.
+    pub authentication: &'static str,
 }
 
 /// What a session is doing, in PostgreSQL's words.
@@ -205,6 +215,7 @@ impl Registry {
                 user_name: new.user_name,
                 client: new.client,
                 database: new.database,
+                version: new.version,
                 login_time_us: now,
                 number,
                 secret: secret.into(),
@@ -216,6 +227,10 @@ impl Registry {
                     transaction_since_us: None,
                     application: new.application,
                     workload: None,
+                    label: String::new(),
+                    statements: 0,
+                    last_duration_us: None,
+                    authentication: "",
                 }),
                 cancel: Notify::new(),
                 end: watch::Sender::new(false),
@@ -266,6 +281,7 @@ impl SessionEntry {
             activity.state = SessionState::Active;
             activity.state_since_us = now;
             activity.statement = Some(statement.into());
+            activity.statements = activity.statements.saturating_add(1);
             activity.statement_since_us = Some(now);
         });
     }
@@ -274,6 +290,9 @@ impl SessionEntry {
     pub fn end_statement(&self, state: SessionState) {
         let now = now_us();
         self.update(|activity| {
+            if activity.state == SessionState::Active {
+                activity.last_duration_us = activity.statement_since_us.map(|since| now.saturating_sub(since));
+            }
             activity.state = state;
             activity.state_since_us = now;
             activity.transaction_since_us = match state {

@@ -272,7 +272,7 @@ fn refusals_have_their_codes_and_texts() {
         ("ALTER USER otto GRACEPERIOD '21 days'", "22023", "Invalid value \"21 days\" for GRACEPERIOD"),
         ("ALTER USER otto IDLESESSIONTIMEOUT '366 days'", "22023", "Invalid value \"366 days\" for IDLESESSIONTIMEOUT"),
         ("ALTER USER otto MEMORYCAP 'lots'", "22023", "Invalid value \"lots\" for MEMORYCAP"),
-        ("ALTER USER otto MEMORYCAP '1G', MEMORYCAP '2G'", "42601", "conflicting or redundant options"),
+        ("ALTER USER otto MEMORYCAP '1G', MEMORYCAP '2G'", "42601", "MEMORYCAP specified more than once"),
         ("ALTER USER otto IDENTIFIED BY 'SCRAM-SHA-256$1'", "22023", "Invalid password verifier"),
         ("ALTER USER otto DEFAULT ROLE night", "42501", "role \"night\" has not been granted to user \"otto\""),
         ("CREATE AUTHENTICATION x METHOD 'ldap' LOCAL", "0A000", "authentication method \"ldap\" is not supported"),

@@ -1,5 +1,7 @@
 //! CREATE USER and ALTER USER.
 
+use std::mem::discriminant;
+
 use switchyard_catalog::{Change, LimitScope, Name, ObjectKind, SettingTarget, UserChange, Verifiers};
 use switchyard_dialect::{ConnectionScope, RoleChoice, SecretText, UserAction, UserParameter};
 
@@ -55,7 +57,10 @@ fn user_changes(
 ) -> Result<(Vec<UserChange>, Vec<Warning>), PlanError> {
     let mut changes: Vec<UserChange> = Vec::with_capacity(parameters.len());
     let mut warnings = Vec::new();
-    for parameter in parameters {
+    for (index, parameter) in parameters.iter().enumerate() {
+        if parameters.iter().take(index).any(|earlier| discriminant(earlier) == discriminant(parameter)) {
+            return Err(PlanError::Redundant { what: word(parameter) });
+        }
         changes.push(user_change(user, parameter, context)?);
         warnings.extend(without_effect(parameter, context)?);
     }

@@ -164,7 +164,7 @@ fn values_for_superusers_are_masked() {
         let rows = setting_rows(&bench.catalog, &bench.session);
         rows.into_iter().find(|row| row.name == "query_time_ms_max").map(|row| row.value)
     };
-    assert_eq!(value(&admin).as_deref(), Some("60000"));
+    assert_eq!(value(&admin).as_deref(), Some("1min"));
     assert_eq!(value(&admin.log_in("otto", &[])).as_deref(), Some("********"));
     assert_eq!(admin.log_in("otto", &[]).run("SHOW query_time_ms_max"), "********");
 }

@@ -1,0 +1,455 @@
+//! Values as bytes of the protocol, in text and binary.
+
+use bytes::{BufMut, BytesMut};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use pgwire::api::results::{FieldFormat, FieldInfo};
+use pgwire::messages::data::DataRow;
+use postgres_types::Type;
+use switchyard_engine::{ClientError, PgType, Scalar, SqlState};
+
+/// Days from 1970-01-01 to 2000-01-01, from where binary dates count.
+const DAYS_TO_2000: i32 = 10_957;
+/// Microseconds from 1970-01-01 to 2000-01-01, from where binary timestamps count.
+const MICROSECONDS_TO_2000: i64 = 946_684_800_000_000;
+
+/// The type as the protocol names it, and its size.
+pub(crate) fn pg_type(kind: PgType) -> (Type, i16) {
+    match kind {
+        PgType::Bool => (Type::BOOL, 1),
+        PgType::Int2 => (Type::INT2, 2),
+        PgType::Int4 => (Type::INT4, 4),
+        PgType::Int8 => (Type::INT8, 8),
+        PgType::Float4 => (Type::FLOAT4, 4),
+        PgType::Float8 => (Type::FLOAT8, 8),
+        PgType::Numeric => (Type::NUMERIC, -1),
+        PgType::Text => (Type::TEXT, -1),
+        PgType::Varchar => (Type::VARCHAR, -1),
+        PgType::Bytea => (Type::BYTEA, -1),
+        PgType::Date => (Type::DATE, 4),
+        PgType::Timestamp => (Type::TIMESTAMP, 8),
+        PgType::Timestamptz => (Type::TIMESTAMPTZ, 8),
+        PgType::Interval => (Type::INTERVAL, 16),
+        PgType::TextArray => (Type::TEXT_ARRAY, -1),
+        PgType::Int8Array => (Type::INT8_ARRAY, -1),
+    }
+}
+
+/// The type a client declared a parameter with, when it is one we know.
+pub(crate) fn kind_of(declared: &Type) -> Option<PgType> {
+    Some(match *declared {
+        Type::BOOL => PgType::Bool,
+        Type::INT2 => PgType::Int2,
+        Type::INT4 => PgType::Int4,
+        Type::INT8 | Type::OID => PgType::Int8,
+        Type::FLOAT4 => PgType::Float4,
+        Type::FLOAT8 => PgType::Float8,
+        Type::NUMERIC => PgType::Numeric,
+        Type::TEXT | Type::NAME | Type::BPCHAR => PgType::Text,
+        Type::VARCHAR => PgType::Varchar,
+        Type::BYTEA => PgType::Bytea,
+        Type::DATE => PgType::Date,
+        Type::TIMESTAMP => PgType::Timestamp,
+        Type::TIMESTAMPTZ => PgType::Timestamptz,
+        Type::TEXT_ARRAY | Type::VARCHAR_ARRAY => PgType::TextArray,
+        Type::INT8_ARRAY => PgType::Int8Array,
+        _ => return None,
+    })
+}
+
+/// What is needed to write a row: the types, the formats, the time zone.
+#[derive(Debug, Clone)]
+pub(crate) struct RowShape {
+    columns: Vec<(PgType, FieldFormat)>,
+    zone: TimeZone,
+}
+
+impl RowShape {
+    pub(crate) fn new(columns: Vec<(PgType, FieldFormat)>, zone: TimeZone) -> Self {
+        Self { columns, zone }
+    }
+
+    /// A row as the protocol sends it.
+    ///
+    /// # Errors
+    /// When a value has no binary form.
+    pub(crate) fn row(&self, values: &[Scalar]) -> Result<DataRow, ClientError> {
+        let mut bytes = BytesMut::with_capacity(64);
+        for (value, (kind, format)) in values.iter().zip(&self.columns) {
+            let at = bytes.len();
+            bytes.put_i32(-1);
+            if matches!(value, Scalar::Null) {
+                continue;
+            }
+            match format {
+                FieldFormat::Text => text(&mut bytes, value, *kind, &self.zone),
+                FieldFormat::Binary => binary(&mut bytes, value, *kind)?,
+            }
+            let length = i32::try_from(bytes.len() - at - 4)
+                .map_err(|_| ClientError::new(SqlState::ProgramLimitExceeded, "value is longer than 2 GiB"))?;
+            if let Some(place) = bytes.get_mut(at..at + 4) {
+                place.copy_from_slice(&length.to_be_bytes());
+            }
+        }
+        let count = i16::try_from(self.columns.len())
+            .map_err(|_| ClientError::new(SqlState::ProgramLimitExceeded, "too many columns"))?;
+        Ok(DataRow::new(bytes, count))
+    }
+}
+
+/// The description of a column in a format.
+pub(crate) fn field(name: &str, kind: PgType, format: FieldFormat) -> FieldInfo {
+    let (datatype, size) = pg_type(kind);
+    FieldInfo::new(name.to_owned(), None, None, datatype, format).with_type_size(size)
+}
+
+fn text(bytes: &mut BytesMut, value: &Scalar, kind: PgType, zone: &TimeZone) {
+    let shown = match value {
+        Scalar::Null => return,
+        Scalar::Bool(value) => if *value { "t" } else { "f" }.to_owned(),
+        Scalar::Int(value) => value.to_string(),
+        Scalar::Float4(value) => float(f64::from(*value), &value.to_string(), 6),
+        Scalar::Float8(value) => float(*value, &value.to_string(), 15),
+        Scalar::Text(value) => {
+            bytes.put_slice(value.as_bytes());
+            return;
+        }
+        Scalar::Bytes(value) => {
+            let digits: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("\\x{digits}")
+        }
+        Scalar::Date(days) => date(*days),
+        Scalar::Time(microseconds) => timestamp(*microseconds, (kind == PgType::Timestamptz).then_some(zone)),
+        Scalar::Texts(values) => array(values.iter().map(|value| value.as_deref().map(quoted))),
+        Scalar::Ints(values) => array(values.iter().map(|value| value.map(|value| value.to_string()))),
+    };
+    bytes.put_slice(shown.as_bytes());
+}
+
+/// As PostgreSQL prints floats: the shortest text that reads back, with an exponent where the number is long.
+fn float(value: f64, shortest: &str, digits: i32) -> String {
+    if value.is_nan() {
+        return "NaN".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+    }
+    let scientific = format!("{value:e}");
+    let exponent: i32 = scientific.rsplit('e').next().and_then(|text| text.parse().ok()).unwrap_or(0);
+    if (-4..digits).contains(&exponent) {
+        return shortest.to_owned();
+    }
+    let mantissa = scientific.split('e').next().unwrap_or_default();
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{:02}", exponent.abs())
+}
+
+fn date(days: i32) -> String {
+    let seconds = i64::from(days) * 86_400;
+    match Timestamp::from_second(seconds) {
+        Ok(time) => time.to_zoned(TimeZone::UTC).date().to_string(),
+        Err(_) => format!("{days} days"),
+    }
+}
+
+/// `2026-01-31 12:00:00.5`, with `+00` behind it when there is a zone.
+fn timestamp(microseconds: i64, zone: Option<&TimeZone>) -> String {
+    let Ok(time) = Timestamp::from_microsecond(microseconds) else { return format!("{microseconds} us") };
+    let zoned = time.to_zoned(zone.cloned().unwrap_or(TimeZone::UTC));
+    let mut shown = zoned.strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let fraction = microseconds.rem_euclid(1_000_000);
+    if fraction != 0 {
+        shown.push_str(format!(".{fraction:06}").trim_end_matches('0'));
+    }
+    if zone.is_some() {
+        let seconds = zoned.offset().seconds();
+        let (hours, minutes) = (seconds.abs() / 3600, seconds.abs() % 3600 / 60);
+        shown.push(if seconds < 0 { '-' } else { '+' });
+        shown.push_str(&format!("{hours:02}"));
+        if minutes != 0 {
+            shown.push_str(&format!(":{minutes:02}"));
+        }
+    }
+    shown
+}
+
+fn array(items: impl Iterator<Item = Option<String>>) -> String {
+    let items: Vec<String> = items.map(|item| item.unwrap_or_else(|| "NULL".to_owned())).collect();
+    format!("{{{}}}", items.join(","))
+}
+
+/// An array element in quotes, where it needs them.
+fn quoted(text: &str) -> String {
+    let plain = !text.is_empty()
+        && !text.eq_ignore_ascii_case("null")
+        && !text.chars().any(|c| c.is_whitespace() || matches!(c, '{' | '}' | ',' | '"' | '\\'));
+    if plain { text.to_owned() } else { format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")) }
+}
+
+fn binary(bytes: &mut BytesMut, value: &Scalar, kind: PgType) -> Result<(), ClientError> {
+    match (value, kind) {
+        (Scalar::Bool(value), _) => bytes.put_u8(u8::from(*value)),
+        (Scalar::Int(value), PgType::Int2) => bytes.put_i16(narrow(*value)?),
+        (Scalar::Int(value), PgType::Int4) => bytes.put_i32(narrow(*value)?),
+        (Scalar::Int(value), _) => bytes.put_i64(*value),
+        (Scalar::Float4(value), _) => bytes.put_f32(*value),
+        (Scalar::Float8(value), _) => bytes.put_f64(*value),
+        (Scalar::Text(value), PgType::Numeric) => numeric(bytes, value)?,
+        (Scalar::Text(_), PgType::Interval) => {
+            return Err(ClientError::new(SqlState::FeatureNotSupported, "interval has no binary form here")
+                .with_hint("Ask for the text format, or cast it to text."));
+        }
+        (Scalar::Text(value), _) => bytes.put_slice(value.as_bytes()),
+        (Scalar::Bytes(value), _) => bytes.put_slice(value),
+        (Scalar::Date(days), _) => bytes.put_i32(days.saturating_sub(DAYS_TO_2000)),
+        (Scalar::Time(microseconds), _) => bytes.put_i64(microseconds.saturating_sub(MICROSECONDS_TO_2000)),
+        (Scalar::Texts(values), _) => binary_array(bytes, Type::TEXT.oid(), values, |bytes, value| {
+            bytes.put_slice(value.as_bytes());
+        })?,
+        (Scalar::Ints(values), _) => {
+            binary_array(bytes, Type::INT8.oid(), values, |bytes, value| bytes.put_i64(*value))?;
+        }
+        (Scalar::Null, _) => {}
+    }
+    Ok(())
+}
+
+fn narrow<T: TryFrom<i64>>(value: i64) -> Result<T, ClientError> {
+    T::try_from(value).map_err(|_| ClientError::new(SqlState::NumberOutOfRange, "integer out of range"))
+}
+
+fn binary_array<T>(
+    bytes: &mut BytesMut,
+    element: u32,
+    values: &[Option<T>],
+    put: impl Fn(&mut BytesMut, &T),
+) -> Result<(), ClientError> {
+    let count = narrow::<i32>(i64::try_from(values.len()).unwrap_or(i64::MAX))?;
+    bytes.put_i32(i32::from(count > 0));
+    bytes.put_i32(i32::from(values.iter().any(Option::is_none)));
+    bytes.put_u32(element);
+    if count > 0 {
+        bytes.put_i32(count);
+        bytes.put_i32(1);
+    }
+    for value in values {
+        let Some(value) = value else {
+            bytes.put_i32(-1);
+            continue;
+        };
+        let mut item = BytesMut::new();
+        put(&mut item, value);
+        bytes.put_i32(narrow(i64::try_from(item.len()).unwrap_or(i64::MAX))?);
+        bytes.put_slice(&item);
+    }
+    Ok(())
+}
+
+/// A decimal text as groups of four digits, PostgreSQL's binary numeric.
+fn numeric(bytes: &mut BytesMut, text: &str) -> Result<(), ClientError> {
+    let malformed = || ClientError::new(SqlState::InternalError, "numeric value is malformed");
+    let (negative, digits) = text.strip_prefix('-').map_or((false, text), |digits| (true, digits));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if !whole.chars().chain(fraction.chars()).all(|c| c.is_ascii_digit()) {
+        return Err(malformed());
+    }
+    let pad = (4 - whole.len() % 4) % 4;
+    let padded = format!("{}{whole}{fraction}{}", "0".repeat(pad), "0".repeat((4 - fraction.len() % 4) % 4));
+    let mut groups: Vec<i16> = padded
+        .as_bytes()
+        .chunks(4)
+        .map(|group| group.iter().fold(0, |sum, digit| sum * 10 + i16::from(digit - b'0')))
+        .collect();
+    let mut weight = narrow::<i16>(i64::try_from((whole.len() + pad) / 4).unwrap_or(i64::MAX))? - 1;
+    while groups.first() == Some(&0) {
+        groups.remove(0);
+        weight -= 1;
+    }
+    while groups.last() == Some(&0) {
+        groups.pop();
+    }
+    if groups.is_empty() {
+        weight = 0;
+    }
+    bytes.put_i16(narrow(i64::try_from(groups.len()).unwrap_or(i64::MAX))?);
+    bytes.put_i16(weight);
+    bytes.put_u16(if negative && !groups.is_empty() { 0x4000 } else { 0 });
+    bytes.put_i16(narrow(i64::try_from(fraction.len()).unwrap_or(i64::MAX))?);
+    for group in groups {
+        bytes.put_i16(group);
+    }
+    Ok(())
+}
+
+/// Reads a parameter's bytes.
+///
+/// # Errors
+/// When they are no value of the type.
+pub(crate) fn parameter(bytes: Option<&[u8]>, kind: PgType, format: FieldFormat) -> Result<Scalar, ClientError> {
+    let Some(bytes) = bytes else { return Ok(Scalar::Null) };
+    match format {
+        FieldFormat::Text => {
+            let text = std::str::from_utf8(bytes).map_err(|_| {
+                ClientError::new(SqlState::CharacterNotInRepertoire, "invalid byte sequence for encoding \"UTF8\"")
+            })?;
+            text_parameter(text, kind)
+        }
+        FieldFormat::Binary => binary_parameter(bytes, kind),
+    }
+}
+
+fn text_parameter(text: &str, kind: PgType) -> Result<Scalar, ClientError> {
+    let invalid = |name: &str| {
+        ClientError::new(
+            SqlState::InvalidTextRepresentation,
+            format!("invalid input syntax for type {name}: \"{}\"", text.chars().take(60).collect::<String>()),
+        )
+    };
+    let trimmed = text.trim();
+    Ok(match kind {
+        PgType::Bool => match trimmed.to_lowercase().as_str() {
+            "t" | "true" | "y" | "yes" | "on" | "1" => Scalar::Bool(true),
+            "f" | "false" | "n" | "no" | "off" | "0" => Scalar::Bool(false),
+            _ => return Err(invalid("boolean")),
+        },
+        PgType::Int2 | PgType::Int4 | PgType::Int8 => {
+            let value: i64 = trimmed.parse().map_err(|_| invalid(integer_name(kind)))?;
+            Scalar::Int(in_range(value, kind)?)
+        }
+        PgType::Float4 => Scalar::Float4(trimmed.parse().map_err(|_| invalid("real"))?),
+        PgType::Float8 | PgType::Numeric => Scalar::Float8(trimmed.parse().map_err(|_| invalid("double precision"))?),
+        PgType::Date => Scalar::Date(
+            trimmed
+                .parse::<jiff::civil::Date>()
+                .ok()
+                .and_then(|date| date.to_zoned(TimeZone::UTC).ok())
+                .and_then(|zoned| i32::try_from(zoned.timestamp().as_second().div_euclid(86_400)).ok())
+                .ok_or_else(|| invalid("date"))?,
+        ),
+        PgType::Timestamp | PgType::Timestamptz => {
+            let civil = || trimmed.parse::<jiff::civil::DateTime>().ok()?.to_zoned(TimeZone::UTC).ok();
+            let time = trimmed.parse::<Timestamp>().ok().or_else(|| civil().map(|zoned| zoned.timestamp()));
+            Scalar::Time(time.ok_or_else(|| invalid("timestamp"))?.as_microsecond())
+        }
+        _ => Scalar::Text(text.to_owned()),
+    })
+}
+
+fn integer_name(kind: PgType) -> &'static str {
+    match kind {
+        PgType::Int2 => "smallint",
+        PgType::Int4 => "integer",
+        _ => "bigint",
+    }
+}
+
+fn in_range(value: i64, kind: PgType) -> Result<i64, ClientError> {
+    let fits = match kind {
+        PgType::Int2 => i16::try_from(value).is_ok(),
+        PgType::Int4 => i32::try_from(value).is_ok(),
+        _ => true,
+    };
+    if fits {
+        return Ok(value);
+    }
+    let message = format!("value \"{value}\" is out of range for type {}", integer_name(kind));
+    Err(ClientError::new(SqlState::NumberOutOfRange, message))
+}
+
+fn binary_parameter(bytes: &[u8], kind: PgType) -> Result<Scalar, ClientError> {
+    fn exact<const N: usize>(bytes: &[u8]) -> Result<[u8; N], ClientError> {
+        bytes.try_into().map_err(|_| {
+            ClientError::new(SqlState::InvalidBinaryRepresentation, "incorrect binary data format in bind parameter")
+        })
+    }
+    Ok(match kind {
+        PgType::Bool => Scalar::Bool(exact::<1>(bytes)? != [0]),
+        PgType::Int2 => Scalar::Int(i16::from_be_bytes(exact(bytes)?).into()),
+        PgType::Int4 => Scalar::Int(i32::from_be_bytes(exact(bytes)?).into()),
+        PgType::Int8 => Scalar::Int(i64::from_be_bytes(exact(bytes)?)),
+        PgType::Float4 => Scalar::Float4(f32::from_be_bytes(exact(bytes)?)),
+        PgType::Float8 => Scalar::Float8(f64::from_be_bytes(exact(bytes)?)),
+        PgType::Bytea => Scalar::Bytes(bytes.to_owned()),
+        PgType::Date => Scalar::Date(i32::from_be_bytes(exact(bytes)?).saturating_add(DAYS_TO_2000)),
+        PgType::Timestamp | PgType::Timestamptz => {
+            Scalar::Time(i64::from_be_bytes(exact(bytes)?).saturating_add(MICROSECONDS_TO_2000))
+        }
+        PgType::Text | PgType::Varchar => match std::str::from_utf8(bytes) {
+            Ok(text) => Scalar::Text(text.to_owned()),
+            Err(_) => {
+                return Err(ClientError::new(
+                    SqlState::CharacterNotInRepertoire,
+                    "invalid byte sequence for encoding \"UTF8\"",
+                ));
+            }
+        },
+        PgType::Numeric | PgType::Interval | PgType::TextArray | PgType::Int8Array => {
+            return Err(ClientError::new(
+                SqlState::FeatureNotSupported,
+                "parameters of this type are taken in the text format only",
+            ));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(value: &Scalar, kind: PgType) -> String {
+        let mut bytes = BytesMut::new();
+        text(&mut bytes, value, kind, &TimeZone::UTC);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    #[test]
+    fn values_print_as_postgresql_prints_them() {
+        for (value, kind, expected) in [
+            (Scalar::Bool(true), PgType::Bool, "t"),
+            (Scalar::Float8(1.0), PgType::Float8, "1"),
+            (Scalar::Float8(0.1), PgType::Float8, "0.1"),
+            (Scalar::Float8(1e20), PgType::Float8, "1e+20"),
+            (Scalar::Float8(1e-7), PgType::Float8, "1e-07"),
+            (Scalar::Float8(f64::NEG_INFINITY), PgType::Float8, "-Infinity"),
+            (Scalar::Bytes(vec![0, 255]), PgType::Bytea, "\\x00ff"),
+            (Scalar::Date(0), PgType::Date, "1970-01-01"),
+            (Scalar::Time(1_500_000), PgType::Timestamptz, "1970-01-01 00:00:01.5+00"),
+            (Scalar::Time(0), PgType::Timestamp, "1970-01-01 00:00:00"),
+            (
+                Scalar::Texts(vec![Some("a b".into()), None, Some("x".into()), Some("null".into())]),
+                PgType::TextArray,
+                "{\"a b\",NULL,x,\"null\"}",
+            ),
+        ] {
+            assert_eq!(shown(&value, kind), expected);
+        }
+    }
+
+    #[test]
+    fn numerics_are_groups_of_four_digits() {
+        for (written, expected) in [
+            ("0", vec![0, 0, 0, 0]),
+            ("12345.678", vec![3, 1, 0, 3, 1, 2345, 6780]),
+            ("-0.0001", vec![1, -1, 0x4000, 4, 1]),
+            ("10000", vec![1, 1, 0, 0, 1]),
+        ] {
+            let mut bytes = BytesMut::new();
+            assert_eq!(numeric(&mut bytes, written), Ok(()));
+            let groups: Vec<i16> = bytes.chunks(2).map(|pair| i16::from_be_bytes([pair[0], pair[1]])).collect();
+            assert_eq!(groups, expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_checked() {
+        assert_eq!(parameter(Some(b" 7 "), PgType::Int4, FieldFormat::Text), Ok(Scalar::Int(7)));
+        for (bytes, kind, format, code) in [
+            (&b"x"[..], PgType::Int8, FieldFormat::Text, SqlState::InvalidTextRepresentation),
+            (b"40000", PgType::Int2, FieldFormat::Text, SqlState::NumberOutOfRange),
+            (b"\xff", PgType::Text, FieldFormat::Text, SqlState::CharacterNotInRepertoire),
+            (b"123", PgType::Int8, FieldFormat::Binary, SqlState::InvalidBinaryRepresentation),
+        ] {
+            assert_eq!(parameter(Some(bytes), kind, format).map_err(|error| error.sqlstate), Err(code));
+        }
+    }
+}

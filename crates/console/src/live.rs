@@ -1,0 +1,112 @@
+//! What system tables show and no catalog holds.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use switchyard_catalog::{Catalog, Name};
+use switchyard_engine::{HostInterface, Live, LiveSession, NodeEvent};
+use switchyard_session::{Registry, SessionEntry, SessionState};
+
+/// How many ended sessions are remembered.
+const ENDED_SESSIONS_MAX: usize = 1_000;
+
+/// How many state changes of nodes are remembered.
+const NODE_EVENTS_MAX: usize = 10_000;
+
+/// Microseconds since 1970-01-01 UTC.
+pub(crate) fn now_us() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// The member's own part of [`Live`].
+#[derive(Debug)]
+pub(crate) struct LiveState {
+    start_us: i64,
+    ended: Mutex<VecDeque<(LiveSession, i64)>>,
+    events: Mutex<VecDeque<NodeEvent>>,
+}
+
+impl LiveState {
+    /// The member is up from now on.
+    pub(crate) fn start(catalog: &Catalog, node: &Name) -> Self {
+        let start_us = now_us();
+        let event = catalog.nodes().named(node).map(|node| NodeEvent {
+            node: node.id,
+            name: node.name.to_string(),
+            state: "UP",
+            time_us: start_us,
+            reason: "the member started".to_owned(),
+        });
+        Self { start_us, ended: Mutex::default(), events: Mutex::new(event.into_iter().collect()) }
+    }
+
+    /// A session is over.
+    pub(crate) fn ended(&self, session: LiveSession) {
+        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        while ended.len() >= ENDED_SESSIONS_MAX {
+            ended.pop_front();
+        }
+        ended.push_back((session, now_us()));
+    }
+
+    /// All of it now.
+    pub(crate) fn now(&self, catalog: &Catalog, node: &Name, registry: &Registry) -> Live {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        while events.len() > NODE_EVENTS_MAX {
+            events.pop_front();
+        }
+        Live {
+            node: catalog.nodes().named(node).map(|node| node.id),
+            start_us: self.start_us,
+            sessions: registry.sessions().iter().map(|entry| shown(entry)).collect(),
+            ended_sessions: self.ended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
+            node_events: events.iter().cloned().collect(),
+            interfaces: interfaces(),
+            build: concat!("switchyard ", env!("CARGO_PKG_VERSION")).to_owned(),
+        }
+    }
+}
+
+/// A session as `SESSIONS` shows it.
+pub(crate) fn shown(entry: &Arc<SessionEntry>) -> LiveSession {
+    let activity = entry.activity();
+    let active = activity.state == SessionState::Active;
+    let statement = activity.statement.as_deref().map(str::to_owned);
+    LiveSession {
+        session_id: entry.id.clone(),
+        process_id: i64::from(entry.process_id),
+        user: entry.user_name.to_string(),
+        client: entry.client.map_or_else(|| "[local]".to_owned(), |client| client.to_string()),
+        login_us: entry.login_time_us,
+        label: activity.label,
+        application: activity.application,
+        transaction_start_us: activity.transaction_since_us,
+        statement_start_us: activity.statement_since_us,
+        statement_number: i64::try_from(activity.statements).unwrap_or(i64::MAX),
+        current_statement: statement.clone().filter(|_| active),
+        last_statement: statement.filter(|_| !active),
+        last_duration_us: activity.last_duration_us,
+        authentication_method: activity.authentication.to_owned(),
+        authentication_name: String::new(),
+        protocol: i64::from(entry.version.major) << 16 | i64::from(entry.version.minor),
+        workload: activity.workload.unwrap_or_default(),
+    }
+}
+
+/// The host's network interfaces; none where the system does not tell.
+fn interfaces() -> Vec<HostInterface> {
+    let Ok(found) = if_addrs::get_if_addrs() else { return Vec::new() };
+    found
+        .into_iter()
+        .map(|interface| HostInterface {
+            address: interface.ip(),
+            prefix_length: match interface.addr {
+                if_addrs::IfAddr::V4(address) => address.prefixlen,
+                if_addrs::IfAddr::V6(address) => address.prefixlen,
+            },
+            name: interface.name,
+        })
+        .collect()
+}

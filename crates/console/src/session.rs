@@ -1,0 +1,621 @@
+//! What one session does with statements: plan, run, and tell what came of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+use switchyard_catalog::{Change, Name};
+use switchyard_dialect::{Parsed, Redacted, Statement};
+use switchyard_engine::plan::{
+    Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
+};
+use switchyard_engine::{
+    ClientError, Described, HistoryRow, Login, OutputColumn, PgType, Queries, QueryLimits, QueryRows, Scalar,
+    SessionState, Snapshot, SqlState, Warning, settings,
+};
+use switchyard_session::{Session as Place, SessionState as PlaceState};
+use switchyard_store::Outcome as StoreOutcome;
+
+use crate::Console;
+use crate::live::{now_us, shown};
+use crate::transaction::{Author, Transaction};
+
+/// How many versions back `catalog_history` reads.
+const HISTORY_VERSIONS_MAX: u64 = 100_000;
+
+/// One logged-in client.
+pub(crate) struct Session {
+    pub(crate) console: Arc<Console>,
+    /// The place in the registry, given up with the session.
+    pub(crate) place: Place,
+    state: SessionState,
+    transaction: Option<Transaction>,
+    failed: bool,
+    queries: Option<Queries>,
+    seen_version: u64,
+    author: Author,
+}
+
+/// What came of a statement.
+pub(crate) struct Outcome {
+    /// Sent before the answer.
+    pub(crate) warnings: Vec<Warning>,
+    /// The answer.
+    pub(crate) answer: Answer,
+}
+
+/// The answer to a statement.
+pub(crate) enum Answer {
+    /// A command tag.
+    Tag(String),
+    /// A few rows that are known, with the tag.
+    Rows(Rows),
+    /// The rows of a query.
+    Query(QueryRows),
+}
+
+impl Outcome {
+    fn tag(tag: impl Into<String>) -> Self {
+        Self { warnings: Vec::new(), answer: Answer::Tag(tag.into()) }
+    }
+}
+
+impl Session {
+    /// A session of a client that has proved who it is; the warnings are for the client.
+    pub(crate) fn open(
+        console: Arc<Console>,
+        place: Place,
+        authentication: &'static str,
+        parameters: &[(String, String)],
+    ) -> Result<(Self, Vec<Warning>), ClientError> {
+        let catalog = console.head.load();
+        let login = Login {
+            user: place.user_name.clone(),
+            session_id: place.id.clone(),
+            process_id: place.process_id,
+            client_address: place.client,
+            time: jiff::Timestamp::now(),
+            node: console.node_name.clone(),
+        };
+        let (state, warnings) = SessionState::open(login, parameters, &catalog, &mut rand::rng())?;
+        let author = Author {
+            user: place.user_name.to_string(),
+            client: place.client.map_or_else(|| "[local]".to_owned(), |client| client.to_string()),
+        };
+        place.update(|activity| activity.authentication = authentication);
+        let seen_version = catalog.version();
+        let mut session =
+            Self { console, place, state, transaction: None, failed: false, queries: None, seen_version, author };
+        session.show_activity();
+        Ok((session, warnings))
+    }
+
+    /// Settings the client must be told of.
+    pub(crate) fn reports(&mut self) -> Vec<(&'static str, String)> {
+        let catalog = self.catalog();
+        self.state.reports(&catalog)
+    }
+
+    /// Whether a transaction is open that BEGIN began.
+    pub(crate) fn in_transaction(&self) -> bool {
+        self.transaction.as_ref().is_some_and(|transaction| transaction.explicit)
+    }
+
+    /// Whether that transaction can only be rolled back.
+    pub(crate) fn failed(&self) -> bool {
+        self.failed
+    }
+
+    /// The catalog as this session sees it now.
+    fn catalog(&self) -> Arc<switchyard_catalog::Catalog> {
+        match &self.transaction {
+            Some(transaction) => Arc::clone(transaction.catalog()),
+            None => self.console.head.load(),
+        }
+    }
+
+    /// The session's time zone.
+    pub(crate) fn zone(&self) -> TimeZone {
+        let name = settings::value_of("TimeZone", &self.state, &self.catalog());
+        TimeZone::get(&name).unwrap_or(TimeZone::UTC)
+    }
+
+    /// Rules and grants may have changed since the last statement.
+    fn refresh(&mut self) {
+        let catalog = self.catalog();
+        if catalog.version() != self.seen_version || self.transaction.is_some() {
+            self.seen_version = catalog.version();
+            self.state.refresh_workload(&catalog, &mut rand::rng());
+        }
+    }
+
+    fn show_activity(&mut self) {
+        let workload = self.state.workload().map(Name::to_string);
+        let label = self.state.client_label.clone();
+        let application = settings::value_of("application_name", &self.state, &self.catalog());
+        self.place.update(|activity| {
+            activity.workload = workload;
+            activity.label = label;
+            activity.application = application;
+        });
+    }
+
+    /// Opens a transaction for the statements of one string.
+    pub(crate) fn begin_implicit(&mut self) {
+        if self.transaction.is_none() {
+            self.transaction = Some(Transaction::begin(self.console.head.load(), false));
+            self.state.begin();
+        }
+    }
+
+    /// Ends the transaction of one string, if BEGIN has not made it a real one.
+    pub(crate) async fn end_implicit(&mut self, failed: bool) -> Result<(), ClientError> {
+        if self.transaction.as_ref().is_none_or(|transaction| transaction.explicit) {
+            return Ok(());
+        }
+        if failed {
+            self.roll_back();
+            return Ok(());
+        }
+        self.commit().await
+    }
+
+    /// Runs one statement and tells what came of it; a mistake in a transaction makes that one fail.
+    pub(crate) async fn run(
+        &mut self,
+        source: &str,
+        parsed: &Parsed,
+        parameters: &[Scalar],
+    ) -> Result<Outcome, ClientError> {
+        self.place.begin_statement(Redacted(&parsed.statement).to_string());
+        let result = self.run_inner(source, parsed, parameters).await;
+        if result.is_err() && self.transaction.is_some() {
+            self.failed |= self.in_transaction();
+        }
+        self.show_activity();
+        result
+    }
+
+    /// A string could not be read at all.
+    pub(crate) fn syntax_failed(&mut self) {
+        self.statement_failed();
+    }
+
+    /// A mistake was found outside of [`Self::run`].
+    pub(crate) fn statement_failed(&mut self) {
+        self.failed |= self.in_transaction();
+    }
+
+    /// The session waits for the next statement.
+    pub(crate) fn rest(&self) {
+        self.place.end_statement(match (self.in_transaction(), self.failed) {
+            (false, _) => PlaceState::Idle,
+            (true, false) => PlaceState::IdleInTransaction,
+            (true, true) => PlaceState::IdleInFailedTransaction,
+        });
+    }
+
+    async fn run_inner(
+        &mut self,
+        source: &str,
+        parsed: &Parsed,
+        parameters: &[Scalar],
+    ) -> Result<Outcome, ClientError> {
+        if self.failed && !ends_failed_transaction(&parsed.statement) {
+            return Err(ClientError::new(
+                SqlState::FailedTransaction,
+                "current transaction is aborted, commands ignored until end of transaction block",
+            ));
+        }
+        self.refresh();
+        match self.plan(&parsed.statement) {
+            Ok(plan) => self.execute(plan, source, parsed, parameters).await,
+            Err(error) => {
+                self.note_refusal(&parsed.statement, &error).await;
+                Err(error)
+            }
+        }
+    }
+
+    fn plan(&self, statement: &Statement) -> Result<Plan, ClientError> {
+        let catalog = self.catalog();
+        let context = PlanContext {
+            catalog: &catalog,
+            session: &self.state,
+            make_verifiers: &crate::make_verifiers,
+            check_password: &crate::check_password,
+        };
+        Ok(switchyard_engine::plan::plan(statement, &context)?)
+    }
+
+    async fn execute(
+        &mut self,
+        plan: Plan,
+        source: &str,
+        parsed: &Parsed,
+        parameters: &[Scalar],
+    ) -> Result<Outcome, ClientError> {
+        match plan {
+            Plan::Changes(changes) => self.change(changes, &parsed.statement).await,
+            Plan::Session(step) => {
+                let catalog = self.catalog();
+                for change in step.changes {
+                    if matches!(change, switchyard_engine::SessionChange::Discard(_)) && self.in_transaction() {
+                        let message = "DISCARD cannot run inside a transaction block";
+                        return Err(ClientError::new(SqlState::ActiveTransaction, message));
+                    }
+                    self.state.apply(change, &catalog, &mut rand::rng());
+                }
+                let answer = step.answer.map_or_else(|| Answer::Tag(step.tag.to_owned()), Answer::Rows);
+                Ok(Outcome { warnings: step.warnings, answer })
+            }
+            Plan::Rows(rows) => Ok(Outcome { warnings: Vec::new(), answer: Answer::Rows(rows) }),
+            Plan::Transaction(step) => self.transact(step).await,
+            Plan::Query(statement) => {
+                let rows = self.query(source, &statement, parameters).await?;
+                Ok(Outcome { warnings: Vec::new(), answer: Answer::Query(rows) })
+            }
+            Plan::Restore { version } => self.restore(version, &parsed.statement).await,
+            Plan::Order(order, rows) => self.order(order, rows),
+        }
+    }
+
+    async fn change(&mut self, plan: Changes, statement: &Statement) -> Result<Outcome, ClientError> {
+        let mut warnings = plan.warnings;
+        let text = Redacted(statement).to_string();
+        let alone = self.transaction.is_none();
+        let transaction = self.transaction.get_or_insert_with(|| Transaction::begin(self.console.head.load(), false));
+        let result = transaction.apply(plan.changes, text);
+        let notices = match result {
+            Ok(notices) => notices,
+            Err(error) => {
+                if alone {
+                    self.transaction = None;
+                }
+                self.note_refusal(statement, &error).await;
+                return Err(error);
+            }
+        };
+        warnings.extend(notices.iter().map(warning));
+        if alone {
+            let result = self.commit().await;
+            if let Err(error) = result {
+                self.note_refusal(statement, &error).await;
+                return Err(error);
+            }
+        }
+        let answer = plan.answer.map_or_else(|| Answer::Tag(plan.tag.to_owned()), Answer::Rows);
+        self.refresh();
+        Ok(Outcome { warnings, answer })
+    }
+
+    async fn commit(&mut self) -> Result<(), ClientError> {
+        let Some(transaction) = self.transaction.take() else { return Ok(()) };
+        let console = Arc::clone(&self.console);
+        match console.commit(transaction, &self.author).await {
+            Ok(()) => {
+                self.state.commit();
+                self.refresh();
+                Ok(())
+            }
+            Err(error) => {
+                self.state.rollback();
+                self.failed = false;
+                self.refresh_after_rollback();
+                Err(error)
+            }
+        }
+    }
+
+    fn roll_back(&mut self) {
+        self.transaction = None;
+        self.failed = false;
+        self.state.rollback();
+        self.refresh_after_rollback();
+    }
+
+    fn refresh_after_rollback(&mut self) {
+        let catalog = self.catalog();
+        self.seen_version = catalog.version();
+        self.state.refresh_workload(&catalog, &mut rand::rng());
+    }
+
+    async fn transact(&mut self, step: TransactionPlan) -> Result<Outcome, ClientError> {
+        match step {
+            TransactionPlan::Begin { tag, modes } => Ok(self.begin(tag, modes)),
+            TransactionPlan::Commit => self.end_by_commit().await,
+            TransactionPlan::Rollback => {
+                let warnings = if self.in_transaction() { Vec::new() } else { vec![no_transaction()] };
+                self.roll_back();
+                Ok(Outcome { warnings, ..Outcome::tag("ROLLBACK") })
+            }
+            TransactionPlan::Savepoint(name) => {
+                self.open_transaction("SAVEPOINT")?.savepoint(name.clone());
+                self.state.savepoint(name);
+                Ok(Outcome::tag("SAVEPOINT"))
+            }
+            TransactionPlan::Release(name) => {
+                self.open_transaction("RELEASE SAVEPOINT")?;
+                if !self.state.release(&name) {
+                    return Err(no_savepoint(&name));
+                }
+                self.open_transaction("RELEASE SAVEPOINT")?.release(&name);
+                Ok(Outcome::tag("RELEASE"))
+            }
+            TransactionPlan::RollbackTo(name) => {
+                self.open_transaction("ROLLBACK TO SAVEPOINT")?;
+                if !self.state.rollback_to(&name) {
+                    return Err(no_savepoint(&name));
+                }
+                self.open_transaction("ROLLBACK TO SAVEPOINT")?.rollback_to(&name);
+                self.failed = false;
+                self.refresh_after_rollback();
+                Ok(Outcome::tag("ROLLBACK"))
+            }
+        }
+    }
+
+    fn begin(&mut self, tag: &'static str, modes: Vec<switchyard_engine::SessionChange>) -> Outcome {
+        let mut warnings = Vec::new();
+        match &mut self.transaction {
+            Some(transaction) if transaction.explicit => {
+                warnings.push(Warning {
+                    notice: false,
+                    sqlstate: SqlState::ActiveTransaction,
+                    message: "there is already a transaction in progress".to_owned(),
+                });
+            }
+            Some(transaction) => transaction.explicit = true,
+            None => {
+                self.transaction = Some(Transaction::begin(self.console.head.load(), true));
+                self.state.begin();
+            }
+        }
+        let catalog = self.catalog();
+        for mode in modes {
+            self.state.apply(mode, &catalog, &mut rand::rng());
+        }
+        Outcome { warnings, ..Outcome::tag(tag) }
+    }
+
+    async fn end_by_commit(&mut self) -> Result<Outcome, ClientError> {
+        if self.failed {
+            self.roll_back();
+            return Ok(Outcome::tag("ROLLBACK"));
+        }
+        let warnings = if self.in_transaction() { Vec::new() } else { vec![no_transaction()] };
+        self.commit().await?;
+        Ok(Outcome { warnings, ..Outcome::tag("COMMIT") })
+    }
+
+    fn open_transaction(&mut self, verb: &str) -> Result<&mut Transaction, ClientError> {
+        let error = || {
+            ClientError::new(
+                SqlState::NoActiveTransaction,
+                format!("{verb} can only be used in transaction blocks"),
+            )
+        };
+        self.transaction.as_mut().filter(|transaction| transaction.explicit).ok_or_else(error)
+    }
+
+    async fn restore(&mut self, version: u64, statement: &Statement) -> Result<Outcome, ClientError> {
+        let head = self.console.head.load();
+        let found = self.console.store.catalog_at(&head, version).await.map_err(|error| store_error(&error))?;
+        let Some(catalog) = found else {
+            let message = format!("catalog version {version} does not exist");
+            return Err(ClientError::new(SqlState::UndefinedObject, message)
+                .with_hint("switchyard.catalog_history lists the versions."));
+        };
+        let changes = Changes {
+            changes: vec![Change::Restore { to: Box::new(catalog) }],
+            tag: "RESTORE CATALOG",
+            answer: None,
+            warnings: Vec::new(),
+        };
+        self.change(changes, statement).await
+    }
+
+    fn order(&self, order: Order, mut rows: Rows) -> Result<Outcome, ClientError> {
+        let registry = &self.console.context.registry;
+        let mut warnings = Vec::new();
+        match order {
+            Order::CloseSession { session_id, only_user } => self.own_session(&session_id, only_user)?.terminate(),
+            Order::InterruptStatement { session_id, only_user, .. } => {
+                self.own_session(&session_id, only_user)?.interrupt();
+            }
+            Order::CloseUserSessions { user } => self.close_others(|name| *name == user),
+            Order::CloseAllSessions { only_user } => {
+                self.close_others(|name| only_user.as_ref().is_none_or(|only| only == name));
+            }
+            Order::Shutdown { force } => {
+                if !force && registry.len() > 1 {
+                    warnings.push(Warning::notice(SHUTDOWN_ABORTED_NOTICE));
+                    for cell in rows.rows.iter_mut().flatten() {
+                        *cell = Some(SHUTDOWN_ABORTED.to_owned());
+                    }
+                } else {
+                    self.console.shutdown.send_replace(true);
+                }
+            }
+            // Nothing is balanced yet: there is no pointer that is not at its start.
+            Order::ResetPointers => {}
+        }
+        Ok(Outcome { warnings, answer: Answer::Rows(rows) })
+    }
+
+    fn close_others(&self, chosen: impl Fn(&Name) -> bool) {
+        for entry in self.console.context.registry.sessions() {
+            if entry.id != self.place.id && chosen(&entry.user_name) {
+                entry.terminate();
+            }
+        }
+    }
+
+    fn own_session(
+        &self,
+        id: &str,
+        only_user: Option<Name>,
+    ) -> Result<Arc<switchyard_session::SessionEntry>, ClientError> {
+        let entry = self.console.context.registry.session_named(id).ok_or_else(|| {
+            ClientError::new(SqlState::UndefinedObject, format!("Session \"{id}\" does not exist"))
+                .with_hint("v_monitor.sessions lists the sessions.")
+        })?;
+        if only_user.is_some_and(|only| only != entry.user_name) {
+            return Err(ClientError::new(
+                SqlState::InsufficientPrivilege,
+                "Must be superuser to close or interrupt the session of another user",
+            ));
+        }
+        Ok(entry)
+    }
+
+    async fn note_refusal(&self, statement: &Statement, error: &ClientError) {
+        if !switchyard_engine::changes_catalog(statement) {
+            return;
+        }
+        let record = self.author.record(vec![Redacted(statement).to_string()]);
+        let outcome = StoreOutcome::Refused { sqlstate: error.sqlstate.to_string(), message: error.message.clone() };
+        let version = self.console.head.load().version();
+        if let Err(error) = self.console.store.note_refusal(version, record, outcome).await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a refusal could not be noted");
+        }
+    }
+
+    /// What a query of this session sees.
+    async fn snapshot(&self, statement: &sqlparser::ast::Statement) -> Result<Arc<Snapshot>, ClientError> {
+        let catalog = self.catalog();
+        let needs = switchyard_engine::needs(statement);
+        let superuser = self.state.is_superuser(&catalog);
+        let history = if needs.history && superuser { self.history().await? } else { Vec::new() };
+        let mut versions = BTreeMap::new();
+        if superuser {
+            let head = self.console.head.load();
+            for version in needs.versions {
+                let found = self.console.store.catalog_at(&head, version).await.map_err(|error| store_error(&error))?;
+                versions.extend(found.map(|catalog| (version, Arc::new(catalog))));
+            }
+        }
+        let live = self.console.live.now(&catalog, &self.console.node_name, &self.console.context.registry);
+        Ok(Arc::new(Snapshot {
+            live: Arc::new(live),
+            session: Arc::new(self.state.clone()),
+            history: Arc::new(history),
+            versions: Arc::new(versions),
+            now_us: self.transaction.as_ref().map_or_else(now_us, |transaction| transaction.start_us),
+            catalog,
+        }))
+    }
+
+    async fn history(&self) -> Result<Vec<HistoryRow>, ClientError> {
+        let after = self.console.head.load().version().saturating_sub(HISTORY_VERSIONS_MAX);
+        let entries = self.console.store.history(after, usize::MAX).await.map_err(|error| store_error(&error))?;
+        let mut rows = Vec::new();
+        for entry in entries {
+            let outcome = match &entry.outcome {
+                StoreOutcome::Committed => "committed".to_owned(),
+                StoreOutcome::Refused { sqlstate, message } => format!("refused: {sqlstate} {message}"),
+            };
+            for statement in entry.record.statements {
+                rows.push(HistoryRow {
+                    version: entry.version,
+                    time_us: entry.record.time_us,
+                    user: entry.record.user.clone(),
+                    client: entry.record.client.clone(),
+                    statement,
+                    outcome: outcome.clone(),
+                });
+            }
+        }
+        Ok(rows)
+    }
+
+    /// The session's query engine, reading this snapshot.
+    fn queries(&mut self, snapshot: Arc<Snapshot>) -> Result<&Queries, ClientError> {
+        let catalog = Arc::clone(&snapshot.catalog);
+        let number = |name| u64::try_from(settings::int_of(name, &self.state, &catalog)).unwrap_or_default();
+        let own = switchyard_engine::statement_time_ms(&self.state, &catalog);
+        let limits = QueryLimits {
+            memory_bytes_max: usize::try_from(number("query_memory_bytes_max")).unwrap_or(usize::MAX),
+            time_ms_max: own.unwrap_or_default(),
+        };
+        match &mut self.queries {
+            Some(queries) if queries.limits() == limits => {
+                queries.read(snapshot);
+            }
+            stale => *stale = Some(Queries::new(snapshot, limits).map_err(|error| error.told(""))?),
+        }
+        self.queries.as_ref().ok_or_else(|| ClientError::new(SqlState::InternalError, "no query engine"))
+    }
+
+    async fn query(
+        &mut self,
+        source: &str,
+        statement: &sqlparser::ast::Statement,
+        parameters: &[Scalar],
+    ) -> Result<QueryRows, ClientError> {
+        let snapshot = self.snapshot(statement).await?;
+        self.queries(snapshot)?.run(statement, parameters).await.map_err(|error| error.told(source))
+    }
+
+    /// The parameters and columns of a statement, without running it.
+    pub(crate) async fn describe(
+        &mut self,
+        source: &str,
+        statement: &Statement,
+        declared: &[Option<PgType>],
+    ) -> Result<Described, ClientError> {
+        if let Statement::Sql(statement) = statement {
+            let snapshot = self.snapshot(statement).await?;
+            return self.queries(snapshot)?.describe(statement, declared).await.map_err(|error| error.told(source));
+        }
+        // A mistake is told when the statement runs, as PostgreSQL does with its own management statements.
+        let rows = match self.plan(statement) {
+            Ok(Plan::Rows(rows) | Plan::Order(_, rows)) => Some(rows),
+            Ok(Plan::Changes(changes)) => changes.answer,
+            Ok(Plan::Session(step)) => step.answer,
+            _ => None,
+        };
+        Ok(Described { parameters: Vec::new(), columns: rows.map(|rows| columns(&rows)).unwrap_or_default() })
+    }
+
+    /// The session is over.
+    pub(crate) fn end(&mut self) {
+        self.transaction = None;
+        self.console.live.ended(shown(self.place.entry()));
+    }
+}
+
+/// The columns of a small result.
+pub(crate) fn columns(rows: &Rows) -> Vec<OutputColumn> {
+    let kind = |kind: switchyard_engine::plan::ColumnKind| match kind {
+        switchyard_engine::plan::ColumnKind::Text => PgType::Varchar,
+        switchyard_engine::plan::ColumnKind::Bool => PgType::Bool,
+    };
+    rows.columns.iter().map(|(name, own)| OutputColumn { name: name.clone(), kind: kind(*own) }).collect()
+}
+
+fn ends_failed_transaction(statement: &Statement) -> bool {
+    matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_))
+}
+
+fn warning(notice: &switchyard_catalog::Notice) -> Warning {
+    let text = notice.to_string();
+    if notice.is_warning() { Warning::new(text) } else { Warning::notice(text) }
+}
+
+fn no_transaction() -> Warning {
+    Warning {
+        notice: false,
+        sqlstate: SqlState::NoActiveTransaction,
+        message: "there is no transaction in progress".to_owned(),
+    }
+}
+
+fn no_savepoint(name: &Name) -> ClientError {
+    ClientError::new(SqlState::InvalidSavepoint, format!("savepoint \"{name}\" does not exist"))
+}
+
+fn store_error(error: &switchyard_store::StoreError) -> ClientError {
+    tracing::error!(error = error as &dyn std::error::Error, "the catalog store cannot be read");
+    ClientError::new(SqlState::IoError, "the catalog store cannot be read").with_detail(format!("{error}."))
+}

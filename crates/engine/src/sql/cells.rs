@@ -1,0 +1,229 @@
+//! Values between DataFusion's columns and the rows of the protocol.
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use datafusion::arrow::datatypes::{
+    DataType, Date32Type, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::LogicalPlan;
+
+use super::error::QueryError;
+use crate::error::SqlState;
+use crate::tables::PG_TYPE;
+
+/// The types that results and parameters have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "PostgreSQL's names of its types")]
+pub enum PgType {
+    Bool,
+    Int2,
+    Int4,
+    Int8,
+    Float4,
+    Float8,
+    Numeric,
+    Text,
+    Varchar,
+    Bytea,
+    Date,
+    Timestamp,
+    Timestamptz,
+    Interval,
+    TextArray,
+    Int8Array,
+}
+
+/// One value of a result or parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scalar {
+    /// NULL.
+    Null,
+    /// A truth.
+    Bool(bool),
+    /// An integer of any width.
+    Int(i64),
+    /// Single precision, kept apart since its text is shorter.
+    Float4(f32),
+    /// Double precision.
+    Float8(f64),
+    /// Text, and every type that is sent as text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// Days since 1970-01-01.
+    Date(i32),
+    /// Microseconds since 1970-01-01.
+    Time(i64),
+    /// A one-dimensional array of texts.
+    Texts(Vec<Option<String>>),
+    /// A one-dimensional array of integers.
+    Ints(Vec<Option<i64>>),
+}
+
+/// The PostgreSQL type of a result column.
+pub(super) fn pg_type(field: &Field) -> PgType {
+    match field.data_type() {
+        DataType::Boolean => PgType::Bool,
+        DataType::Int8 | DataType::Int16 | DataType::UInt8 => PgType::Int2,
+        DataType::Int32 | DataType::UInt16 => PgType::Int4,
+        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => PgType::Int8,
+        DataType::Float16 | DataType::Float32 => PgType::Float4,
+        DataType::Float64 => PgType::Float8,
+        DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
+            PgType::Numeric
+        }
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => PgType::Bytea,
+        DataType::Date32 => PgType::Date,
+        DataType::Timestamp(_, None) => PgType::Timestamp,
+        DataType::Timestamp(_, Some(_)) => PgType::Timestamptz,
+        DataType::Interval(_) | DataType::Duration(_) => PgType::Interval,
+        DataType::List(item) | DataType::LargeList(item) => match item.data_type() {
+            DataType::Int64 | DataType::Int32 | DataType::UInt64 => PgType::Int8Array,
+            _ => PgType::TextArray,
+        },
+        _ if field.metadata().get(PG_TYPE).is_some_and(|name| name == "varchar") => PgType::Varchar,
+        _ => PgType::Text,
+    }
+}
+
+/// The types of a plan's parameters: as declared, else as inferred, else text.
+pub(super) fn parameter_types(plan: &LogicalPlan, declared: &[Option<PgType>]) -> Result<Vec<PgType>, QueryError> {
+    let inferred = plan.get_parameter_types()?;
+    let mut count = declared.len();
+    for name in inferred.keys() {
+        let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
+        match number {
+            Some(number) if (1..=PARAMETERS_MAX).contains(&number) => count = count.max(number),
+            _ => return Err(QueryError::new(SqlState::UndefinedParameter, format!("there is no parameter {name}"))),
+        }
+    }
+    let kind = |index: usize| {
+        let own = declared.get(index).copied().flatten();
+        let found = || inferred.get(&format!("${}", index + 1)).cloned().flatten();
+        own.unwrap_or_else(|| found().map_or(PgType::Text, |kind| pg_type(&Field::new("", kind, true))))
+    };
+    Ok((0..count).map(kind).collect())
+}
+
+/// The most parameters a statement can have, as in PostgreSQL's protocol.
+const PARAMETERS_MAX: usize = 65_535;
+
+/// A NULL of a type, for planning.
+pub(super) fn null_of(kind: PgType) -> ScalarValue {
+    match kind {
+        PgType::Bool => ScalarValue::Boolean(None),
+        PgType::Int2 => ScalarValue::Int16(None),
+        PgType::Int4 => ScalarValue::Int32(None),
+        PgType::Int8 => ScalarValue::Int64(None),
+        PgType::Float4 => ScalarValue::Float32(None),
+        PgType::Float8 | PgType::Numeric => ScalarValue::Float64(None),
+        PgType::Bytea => ScalarValue::Binary(None),
+        PgType::Date => ScalarValue::Date32(None),
+        PgType::Timestamp => ScalarValue::TimestampMicrosecond(None, None),
+        PgType::Timestamptz => ScalarValue::TimestampMicrosecond(None, Some("+00:00".into())),
+        PgType::Text | PgType::Varchar | PgType::Interval | PgType::TextArray | PgType::Int8Array => {
+            ScalarValue::Utf8(None)
+        }
+    }
+}
+
+/// A parameter's value as DataFusion takes it.
+pub(super) fn to_value(scalar: &Scalar) -> ScalarValue {
+    match scalar {
+        Scalar::Null => ScalarValue::Null,
+        Scalar::Bool(value) => ScalarValue::Boolean(Some(*value)),
+        Scalar::Int(value) => ScalarValue::Int64(Some(*value)),
+        Scalar::Float4(value) => ScalarValue::Float32(Some(*value)),
+        Scalar::Float8(value) => ScalarValue::Float64(Some(*value)),
+        Scalar::Text(value) => ScalarValue::Utf8(Some(value.clone())),
+        Scalar::Bytes(value) => ScalarValue::Binary(Some(value.clone())),
+        Scalar::Date(value) => ScalarValue::Date32(Some(*value)),
+        Scalar::Time(value) => ScalarValue::TimestampMicrosecond(Some(*value), Some("+00:00".into())),
+        Scalar::Texts(values) => ScalarValue::List(ScalarValue::new_list(
+            &values.iter().map(|value| ScalarValue::Utf8(value.clone())).collect::<Vec<_>>(),
+            &DataType::Utf8,
+            true,
+        )),
+        Scalar::Ints(values) => ScalarValue::List(ScalarValue::new_list(
+            &values.iter().map(|value| ScalarValue::Int64(*value)).collect::<Vec<_>>(),
+            &DataType::Int64,
+            true,
+        )),
+    }
+}
+
+/// The rows of a batch.
+pub(super) fn rows(batch: &RecordBatch, kinds: &[PgType]) -> Vec<Result<Vec<Scalar>, QueryError>> {
+    (0..batch.num_rows())
+        .map(|row| batch.columns().iter().zip(kinds).map(|(column, kind)| scalar(column, row, *kind)).collect())
+        .collect()
+}
+
+fn scalar(column: &ArrayRef, row: usize, kind: PgType) -> Result<Scalar, QueryError> {
+    if column.is_null(row) {
+        return Ok(Scalar::Null);
+    }
+    Ok(match column.data_type() {
+        DataType::Null => Scalar::Null,
+        DataType::Boolean => Scalar::Bool(column.as_boolean().value(row)),
+        DataType::Int8 => Scalar::Int(column.as_primitive::<Int8Type>().value(row).into()),
+        DataType::Int16 => Scalar::Int(column.as_primitive::<Int16Type>().value(row).into()),
+        DataType::Int32 => Scalar::Int(column.as_primitive::<Int32Type>().value(row).into()),
+        DataType::Int64 => Scalar::Int(column.as_primitive::<Int64Type>().value(row)),
+        DataType::UInt8 => Scalar::Int(column.as_primitive::<UInt8Type>().value(row).into()),
+        DataType::UInt16 => Scalar::Int(column.as_primitive::<UInt16Type>().value(row).into()),
+        DataType::UInt32 => Scalar::Int(column.as_primitive::<UInt32Type>().value(row).into()),
+        DataType::UInt64 => Scalar::Int(
+            i64::try_from(column.as_primitive::<UInt64Type>().value(row))
+                .map_err(|_| QueryError::new(SqlState::NumberOutOfRange, "bigint out of range"))?,
+        ),
+        DataType::Float32 => Scalar::Float4(column.as_primitive::<Float32Type>().value(row)),
+        DataType::Float64 => Scalar::Float8(column.as_primitive::<Float64Type>().value(row)),
+        DataType::Utf8 => Scalar::Text(column.as_string::<i32>().value(row).to_owned()),
+        DataType::LargeUtf8 => Scalar::Text(column.as_string::<i64>().value(row).to_owned()),
+        DataType::Utf8View => Scalar::Text(column.as_string_view().value(row).to_owned()),
+        DataType::Binary => Scalar::Bytes(column.as_binary::<i32>().value(row).to_owned()),
+        DataType::Date32 => Scalar::Date(column.as_primitive::<Date32Type>().value(row)),
+        DataType::Timestamp(unit, _) => Scalar::Time(microseconds(column, row, unit)?),
+        DataType::List(_) | DataType::LargeList(_) => list(column, row, kind)?,
+        _ => Scalar::Text(ArrayFormatter::try_new(column, &FormatOptions::default())?.value(row).to_string()),
+    })
+}
+
+fn microseconds(column: &ArrayRef, row: usize, unit: &TimeUnit) -> Result<i64, QueryError> {
+    let range = || QueryError::new(SqlState::DatetimeFieldOverflow, "timestamp out of range");
+    match unit {
+        TimeUnit::Second => {
+            column.as_primitive::<TimestampSecondType>().value(row).checked_mul(1_000_000).ok_or_else(range)
+        }
+        TimeUnit::Millisecond => {
+            column.as_primitive::<TimestampMillisecondType>().value(row).checked_mul(1_000).ok_or_else(range)
+        }
+        TimeUnit::Microsecond => Ok(column.as_primitive::<TimestampMicrosecondType>().value(row)),
+        TimeUnit::Nanosecond => Ok(column.as_primitive::<TimestampNanosecondType>().value(row).div_euclid(1_000)),
+    }
+}
+
+fn list(column: &ArrayRef, row: usize, kind: PgType) -> Result<Scalar, QueryError> {
+    let items = match column.data_type() {
+        DataType::LargeList(_) => column.as_list::<i64>().value(row),
+        _ => column.as_list::<i32>().value(row),
+    };
+    let scalars = (0..items.len()).map(|index| scalar(&items, index, PgType::Text));
+    if kind == PgType::Int8Array {
+        let ints = scalars.map(|item| {
+            Ok(match item? {
+                Scalar::Int(value) => Some(value),
+                _ => None,
+            })
+        });
+        return Ok(Scalar::Ints(ints.collect::<Result<_, QueryError>>()?));
+    }
+    let options = FormatOptions::default();
+    let formatter = ArrayFormatter::try_new(&items, &options)?;
+    let texts = (0..items.len()).map(|index| (!items.is_null(index)).then(|| formatter.value(index).to_string()));
+    Ok(Scalar::Texts(texts.collect()))
+}

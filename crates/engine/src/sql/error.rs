@@ -1,0 +1,262 @@
+//! Mistakes in queries, with PostgreSQL's SQLSTATEs.
+
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::SchemaError;
+use datafusion::error::DataFusionError;
+use thiserror::Error;
+
+use crate::error::{ClientError, SqlState};
+
+/// A query that cannot be planned or run.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct QueryError {
+    /// The code.
+    pub sqlstate: SqlState,
+    /// The primary message.
+    pub message: String,
+    /// More facts.
+    pub detail: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+    /// Line and column in the statement, both from 1.
+    pub location: Option<(u64, u64)>,
+}
+
+/// A table or function that the session's user may not read.
+#[derive(Debug, Error)]
+#[error("permission denied for table {table}")]
+pub(super) struct Forbidden {
+    pub(super) table: &'static str,
+}
+
+/// A version that history does not hold.
+#[derive(Debug, Error)]
+#[error("catalog version {version} does not exist")]
+pub(super) struct NoVersion {
+    pub(super) version: u64,
+}
+
+impl QueryError {
+    pub(super) fn new(sqlstate: SqlState, message: impl Into<String>) -> Self {
+        Self { sqlstate, message: message.into(), detail: None, hint: None, location: None }
+    }
+
+    pub(super) fn refused(what: &str) -> Self {
+        Self {
+            hint: Some("The console answers queries over the system tables; it holds no data of its own.".to_owned()),
+            ..Self::new(SqlState::FeatureNotSupported, format!("{what} is not supported"))
+        }
+    }
+
+    pub(super) fn time_limit(limit_ms: u64) -> Self {
+        Self {
+            hint: Some("The setting query_time_ms_max sets this limit.".to_owned()),
+            ..Self::new(SqlState::QueryCanceled, format!("canceling statement: it ran longer than {limit_ms} ms"))
+        }
+    }
+}
+
+impl QueryError {
+    /// As the client is told it; `source` is the whole string that was sent.
+    pub fn told(self, source: &str) -> ClientError {
+        let position = self.location.and_then(|(line, column)| character_of(source, line, column));
+        ClientError {
+            detail: self.detail,
+            hint: self.hint,
+            position,
+            ..ClientError::new(self.sqlstate, self.message)
+        }
+    }
+}
+
+/// The character, from 1, at a line and column, both from 1.
+fn character_of(source: &str, line: u64, column: u64) -> Option<usize> {
+    let (line, column) = (usize::try_from(line).ok()?, usize::try_from(column).ok()?);
+    let before = source.split_inclusive('\n').take(line.checked_sub(1)?).map(|line| line.chars().count()).sum::<usize>();
+    Some(before.saturating_add(column))
+}
+
+impl From<ArrowError> for QueryError {
+    fn from(error: ArrowError) -> Self {
+        arrow(&error)
+    }
+}
+
+impl From<DataFusionError> for QueryError {
+    fn from(error: DataFusionError) -> Self {
+        let location = span(&error);
+        Self { location, ..classify(&error) }
+    }
+}
+
+/// Where DataFusion says the mistake is.
+fn span(error: &DataFusionError) -> Option<(u64, u64)> {
+    match error {
+        DataFusionError::Diagnostic(diagnostic, _) => diagnostic.span.map(|span| (span.start.line, span.start.column)),
+        DataFusionError::Context(_, inner) => span(inner),
+        DataFusionError::Collection(errors) => errors.iter().find_map(span),
+        DataFusionError::Shared(inner) => span(inner),
+        _ => None,
+    }
+}
+
+fn classify(error: &DataFusionError) -> QueryError {
+    match error {
+        DataFusionError::Diagnostic(_, inner) | DataFusionError::Context(_, inner) => classify(inner),
+        DataFusionError::Shared(inner) => classify(inner),
+        DataFusionError::Collection(errors) => {
+            errors.first().map_or_else(|| QueryError::new(SqlState::InternalError, "the query failed"), classify)
+        }
+        DataFusionError::SchemaError(error, _) => schema(error),
+        DataFusionError::ArrowError(error, _) => arrow(error),
+        DataFusionError::SQL(error, _) => QueryError::new(SqlState::SyntaxError, error.to_string()),
+        DataFusionError::NotImplemented(text) => QueryError::new(SqlState::FeatureNotSupported, sentence(text)),
+        DataFusionError::ResourcesExhausted(text) => QueryError {
+            detail: Some(sentence(text)),
+            hint: Some("The setting query_memory_bytes_max sets this limit.".to_owned()),
+            ..QueryError::new(SqlState::OutOfMemory, "out of memory for the query")
+        },
+        DataFusionError::Plan(text) => plan(text),
+        DataFusionError::Execution(text) => execution(text),
+        DataFusionError::External(error) => external(error.as_ref()),
+        other => QueryError::new(SqlState::InternalError, sentence(&other.to_string())),
+    }
+}
+
+fn external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> QueryError {
+    if error.downcast_ref::<Forbidden>().is_some() {
+        return QueryError {
+            hint: Some("Only the superuser may read it.".to_owned()),
+            ..QueryError::new(SqlState::InsufficientPrivilege, error.to_string())
+        };
+    }
+    if let Some(error) = error.downcast_ref::<crate::settings::SettingError>() {
+        return QueryError::new(SqlState::UndefinedObject, error.to_string());
+    }
+    if let Some(error) = error.downcast_ref::<QueryError>() {
+        return error.clone();
+    }
+    if error.downcast_ref::<NoVersion>().is_some() {
+        return QueryError {
+            hint: Some("switchyard.catalog_history lists the versions.".to_owned()),
+            ..QueryError::new(SqlState::UndefinedObject, error.to_string())
+        };
+    }
+    QueryError::new(SqlState::InternalError, error.to_string())
+}
+
+fn schema(error: &SchemaError) -> QueryError {
+    match error {
+        SchemaError::AmbiguousReference { field } => {
+            QueryError::new(SqlState::AmbiguousColumn, format!("column reference \"{}\" is ambiguous", field.name))
+        }
+        SchemaError::DuplicateQualifiedField { name, .. } | SchemaError::DuplicateUnqualifiedField { name } => {
+            QueryError::new(SqlState::DuplicateColumn, format!("column \"{name}\" specified more than once"))
+        }
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            let shown = match &field.relation {
+                Some(relation) => format!("{}.{}", relation.table(), field.name),
+                None => format!("\"{}\"", field.name),
+            };
+            let names = valid_fields.iter().map(|field| field.name.as_str());
+            let hint = crate::nearest(&field.name, names).map(|name| format!("Did you mean \"{name}\"?"));
+            QueryError { hint, ..QueryError::new(SqlState::UndefinedColumn, format!("column {shown} does not exist")) }
+        }
+    }
+}
+
+fn arrow(error: &ArrowError) -> QueryError {
+    match error {
+        ArrowError::DivideByZero => QueryError::new(SqlState::DivisionByZero, "division by zero"),
+        ArrowError::ArithmeticOverflow(_) => QueryError::new(SqlState::NumberOutOfRange, "integer out of range"),
+        ArrowError::CastError(text) | ArrowError::ParseError(text) => QueryError::new(SqlState::InvalidTextRepresentation, sentence(text)),
+        ArrowError::MemoryError(_) => QueryError::new(SqlState::OutOfMemory, "out of memory for the query"),
+        ArrowError::ExternalError(error) => match error.downcast_ref::<DataFusionError>() {
+            Some(error) => classify(error),
+            None => external(error.as_ref()),
+        },
+        other => QueryError::new(SqlState::DataException, sentence(&other.to_string())),
+    }
+}
+
+/// DataFusion's planner tells most mistakes only in words; these are the beginnings it uses.
+fn plan(text: &str) -> QueryError {
+    if let Some(rest) = text.strip_prefix("table '")
+        && let Some((name, _)) = rest.split_once('\'')
+    {
+        return undefined_table(name);
+    }
+    if let Some(rest) = text.strip_prefix("table function '") {
+        let name = rest.split('\'').next().unwrap_or_default();
+        return QueryError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"));
+    }
+    if let Some(rest) = text.strip_prefix("Invalid function '") {
+        let name = rest.split('\'').next().unwrap_or_default();
+        return QueryError {
+            hint: Some(
+                "No function of that name is known here. Management functions must be alone in the select list."
+                    .to_owned(),
+            ),
+            ..QueryError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"))
+        };
+    }
+    if text.contains("must appear in the GROUP BY clause") || text.contains("must be in GROUP BY") {
+        return QueryError::new(SqlState::GroupingError, sentence(text));
+    }
+    if text.contains("Column in SELECT must be in GROUP BY") || text.contains("could not be resolved from available columns")
+    {
+        return QueryError::new(SqlState::GroupingError, sentence(text));
+    }
+    for (words, sqlstate) in [
+        ("Failed to coerce arguments", SqlState::UndefinedFunction),
+        ("Error during planning: Failed to coerce", SqlState::UndefinedFunction),
+        ("does not support zero arguments", SqlState::UndefinedFunction),
+        ("Cannot infer common argument type", SqlState::UndefinedFunction),
+        ("Placeholder", SqlState::IndeterminateDatatype),
+        ("placeholder", SqlState::IndeterminateDatatype),
+        ("Projections require unique expression names", SqlState::DuplicateColumn),
+        ("UNION queries have different number of columns", SqlState::SyntaxError),
+        ("Cannot coerce", SqlState::CannotCoerce),
+        ("Unsupported SQL type", SqlState::FeatureNotSupported),
+    ] {
+        if text.contains(words) {
+            return QueryError::new(sqlstate, sentence(text));
+        }
+    }
+    QueryError::new(SqlState::SyntaxErrorOrAccessRuleViolation, sentence(text))
+}
+
+fn execution(text: &str) -> QueryError {
+    if text.contains("Divide by zero") || text.contains("divide by zero") {
+        return QueryError::new(SqlState::DivisionByZero, "division by zero");
+    }
+    QueryError::new(SqlState::DataException, sentence(text))
+}
+
+/// `switchyard.v_catalog.x`, `switchyard.public.x` or `x`, as the client wrote it.
+fn undefined_table(name: &str) -> QueryError {
+    let parts: Vec<&str> = name.split('.').collect();
+    let shown = match parts.as_slice() {
+        [_, schema, table] if *schema == super::provider::DEFAULT_SCHEMA => (*table).to_owned(),
+        [_, schema, table] => format!("{schema}.{table}"),
+        _ => name.to_owned(),
+    };
+    let table = parts.last().copied().unwrap_or(name);
+    let hint = crate::nearest(table, crate::tables::all().map(|table| table.name))
+        .map(|name| format!("Did you mean \"{name}\"?"));
+    QueryError { hint, ..QueryError::new(SqlState::UndefinedTable, format!("relation \"{shown}\" does not exist")) }
+}
+
+/// The first line of a foreign message, beginning small, without its source's own label.
+fn sentence(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let line = ["Error during planning: ", "Execution error: ", "Arrow error: ", "Cast error: "]
+        .iter()
+        .fold(line, |line, label| line.strip_prefix(label).unwrap_or(line));
+    let mut characters = line.chars();
+    match characters.next() {
+        Some(first) => first.to_lowercase().chain(characters).collect::<String>().trim_end_matches('.').to_owned(),
+        None => "the query failed".to_owned(),
+    }
+}

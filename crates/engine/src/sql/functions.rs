@@ -1,0 +1,68 @@
+//! Functions that PostgreSQL and Vertica clients expect and DataFusion does not have.
+
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{ScalarValue, plan_err};
+use datafusion::error::DataFusionError;
+use datafusion::execution::context::SessionContext;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionImplementation, Volatility, create_udf};
+
+use super::provider::CatalogAt;
+use super::{Current, current};
+use crate::settings::{declaration, effective};
+use crate::snapshot::Snapshot;
+
+/// What `version()` answers: drivers look for the word PostgreSQL and a number behind it.
+pub const VERSION: &str =
+    concat!("PostgreSQL 15.0 (Switchyard ", env!("CARGO_PKG_VERSION"), ") on x86_64-linux, compiled by rustc, 64-bit");
+
+/// Registers them in a session's context.
+pub(super) fn register(context: &SessionContext, current_snapshot: &Current) {
+    context.register_udtf("catalog_at", Arc::new(CatalogAt::new(Arc::clone(current_snapshot))));
+    let text = |name: &str, value: fn(&Snapshot) -> Option<String>| {
+        let seen = Arc::clone(current_snapshot);
+        let function: ScalarFunctionImplementation =
+            Arc::new(move |_| Ok(ColumnarValue::Scalar(ScalarValue::Utf8(value(&current(&seen))))));
+        context.register_udf(create_udf(name, vec![], DataType::Utf8, Volatility::Stable, function));
+    };
+    text("version", |_| Some(VERSION.to_owned()));
+    text("current_database", |snapshot| Some(snapshot.catalog.database().name.to_string()));
+    text("current_catalog", |snapshot| Some(snapshot.catalog.database().name.to_string()));
+    text("current_schema", |_| Some("v_catalog".to_owned()));
+    text("current_user", user);
+    text("session_user", user);
+    text("user", user);
+    text("current_role", user);
+    text("current_session", |snapshot| Some(snapshot.session.session_id.clone()));
+    let seen = Arc::clone(current_snapshot);
+    let pid: ScalarFunctionImplementation = Arc::new(move |_| {
+        Ok(ColumnarValue::Scalar(ScalarValue::Int32(Some(current(&seen).session.process_id))))
+    });
+    context.register_udf(create_udf("pg_backend_pid", vec![], DataType::Int32, Volatility::Stable, pid));
+    let seen = Arc::clone(current_snapshot);
+    let setting: ScalarFunctionImplementation =
+        Arc::new(move |arguments| current_setting(&current(&seen), arguments));
+    context.register_udf(create_udf(
+        "current_setting",
+        vec![DataType::Utf8],
+        DataType::Utf8,
+        Volatility::Stable,
+        setting,
+    ));
+}
+
+fn user(snapshot: &Snapshot) -> Option<String> {
+    snapshot.catalog.users().find(snapshot.session.user_id).map(|user| user.name.to_string())
+}
+
+fn current_setting(snapshot: &Snapshot, arguments: &[ColumnarValue]) -> Result<ColumnarValue, DataFusionError> {
+    let [ColumnarValue::Scalar(ScalarValue::Utf8(Some(name)))] = arguments else {
+        return plan_err!("current_setting takes the name of a setting as a literal");
+    };
+    let setting = declaration(name).map_err(|error| DataFusionError::External(Box::new(error)))?;
+    let hidden = setting.superuser && !snapshot.superuser();
+    let value = effective(setting, &snapshot.session, &snapshot.catalog).0;
+    let shown = if hidden { crate::show::MASK.to_owned() } else { setting.shown(&value) };
+    Ok(ColumnarValue::Scalar(ScalarValue::Utf8(Some(shown))))
+}

@@ -1,0 +1,182 @@
+//! What is let through to DataFusion: queries, and EXPLAIN of queries.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    Expr, FunctionArg, FunctionArgExpr, ObjectName, Query, Select, SetExpr, Statement, TableFactor, Value, Visit,
+    VisitMut, Visitor, VisitorMut, visit_relations,
+};
+
+use super::error::QueryError;
+use crate::tables;
+
+/// What a statement reads that must be fetched before it runs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Needs {
+    /// `catalog_history`.
+    pub history: bool,
+    /// The versions named by `catalog_at`.
+    pub versions: BTreeSet<u64>,
+}
+
+/// Finds what a statement reads besides the catalog and the live state.
+pub fn needs(statement: &Statement) -> Needs {
+    let mut needs = Needs::default();
+    let _: ControlFlow<()> = visit_relations(statement, |name| {
+        needs.history |= last_part(name).is_some_and(|name| name.eq_ignore_ascii_case("catalog_history"));
+        ControlFlow::Continue(())
+    });
+    let mut calls = Calls(&mut needs.versions);
+    let _: ControlFlow<()> = statement.visit(&mut calls);
+    needs
+}
+
+fn last_part(name: &ObjectName) -> Option<&str> {
+    name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.as_str())
+}
+
+struct Calls<'a>(&'a mut BTreeSet<u64>);
+
+impl Visitor for Calls<'_> {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, args: Some(arguments), .. } = factor
+            && last_part(name).is_some_and(|name| name.eq_ignore_ascii_case("catalog_at"))
+            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))] = arguments.args.as_slice()
+            && let Value::Number(number, _) = &value.value
+            && let Ok(version) = number.to_string().parse()
+        {
+            self.0.insert(version);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Refuses all but queries and EXPLAIN of queries.
+pub(super) fn check(statement: &Statement) -> Result<(), QueryError> {
+    match statement {
+        Statement::Query(query) => check_query(query),
+        Statement::Explain { statement, .. } => match statement.as_ref() {
+            Statement::Query(query) => check_query(query),
+            other => Err(QueryError::refused(&format!("EXPLAIN {}", keyword(other)))),
+        },
+        other => Err(QueryError::refused(&keyword(other))),
+    }
+}
+
+/// The words a statement begins with.
+fn keyword(statement: &Statement) -> String {
+    let text = statement.to_string();
+    let words: Vec<&str> = text.split_whitespace().take(2).collect();
+    match words.as_slice() {
+        [first @ ("CREATE" | "ALTER" | "DROP"), second] => format!("{first} {second}"),
+        [first, ..] => (*first).to_uppercase(),
+        [] => "this statement".to_owned(),
+    }
+}
+
+fn check_query(query: &Query) -> Result<(), QueryError> {
+    let mut found = None;
+    let mut visitor = Forbidden(&mut found);
+    let _: ControlFlow<()> = query.visit(&mut visitor);
+    match found {
+        Some(what) => Err(QueryError::refused(what)),
+        None => Ok(()),
+    }
+}
+
+struct Forbidden<'a>(&'a mut Option<&'static str>);
+
+impl Visitor for Forbidden<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        if !query.locks.is_empty() {
+            return self.found("SELECT ... FOR UPDATE");
+        }
+        match body(&query.body) {
+            None => ControlFlow::Continue(()),
+            Some(what) => self.found(what),
+        }
+    }
+}
+
+impl Forbidden<'_> {
+    fn found(&mut self, what: &'static str) -> ControlFlow<()> {
+        *self.0 = Some(what);
+        ControlFlow::Break(())
+    }
+}
+
+/// The part of a query that would write.
+fn body(expression: &SetExpr) -> Option<&'static str> {
+    match expression {
+        SetExpr::Select(select) if select.into.is_some() => Some("SELECT INTO"),
+        SetExpr::Select(_) | SetExpr::Values(_) | SetExpr::Query(_) | SetExpr::Table(_) => None,
+        SetExpr::SetOperation { left, right, .. } => body(left).or_else(|| body(right)),
+        _ => Some("a statement that writes"),
+    }
+}
+
+/// Makes a statement fit for DataFusion without changing what it means.
+pub(super) fn rewrite(mut statement: Statement) -> Statement {
+    let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut Rewriter);
+    if let Statement::Query(query) = &mut statement {
+        super::names::make_unique(query);
+    }
+    statement
+}
+
+struct Rewriter;
+
+impl VisitorMut for Rewriter {
+    type Break = ();
+
+    /// Names of schemas and tables are found in any case, even quoted; functions live in no schema.
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, args: Some(_), .. } = factor
+            && name.0.len() > 1
+            && let Some(last) = name.0.last().cloned()
+        {
+            name.0 = vec![last];
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, name: &mut ObjectName) -> ControlFlow<()> {
+        let known = last_part(name).is_some_and(|last| tables::all().any(|table| table.name.eq_ignore_ascii_case(last)));
+        if known {
+            for part in &mut name.0 {
+                if let sqlparser::ast::ObjectNamePart::Identifier(ident) = part {
+                    ident.value = ident.value.to_lowercase();
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = expression
+            && function.name.0.len() > 1
+            && let Some(last) = function.name.0.last().cloned()
+        {
+            function.name.0 = vec![last];
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The outermost SELECT of a query, when there is one.
+pub(super) fn outer_select(query: &Query) -> Option<&Select> {
+    match query.body.as_ref() {
+        SetExpr::Select(select) => Some(select),
+        SetExpr::Query(query) => outer_select(query),
+        SetExpr::SetOperation { left, .. } => match left.as_ref() {
+            SetExpr::Select(select) => Some(select),
+            _ => None,
+        },
+        _ => None,
+    }
+}

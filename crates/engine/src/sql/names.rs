@@ -1,0 +1,123 @@
+//! Output columns, named as PostgreSQL names them.
+
+use std::collections::BTreeSet;
+
+use datafusion::common::DFSchema;
+use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, Statement};
+
+use super::OutputColumn;
+use super::cells::pg_type;
+use super::guard::outer_select;
+
+/// The columns of a statement's result.
+pub(super) fn columns(statement: &Statement, schema: &DFSchema) -> Vec<OutputColumn> {
+    let items = match statement {
+        Statement::Query(query) => outer_select(query).map(|select| select.projection.as_slice()),
+        _ => None,
+    };
+    let named: Option<Vec<String>> = items.and_then(|items| items.iter().map(name_of_item).collect());
+    let fields = schema.fields();
+    let named = named.filter(|names| names.len() == fields.len());
+    let plain = matches!(statement, Statement::Explain { .. });
+    fields
+        .iter()
+        .enumerate()
+        .map(|(index, field)| {
+            let own = named.as_ref().and_then(|names| names.get(index));
+            let name = match own {
+                Some(name) => name.clone(),
+                None if plain && field.name() == "plan" => "QUERY PLAN".to_owned(),
+                None => field.name().clone(),
+            };
+            OutputColumn { name, kind: pg_type(field) }
+        })
+        .collect()
+}
+
+/// `None` for a wildcard, whose names the schema knows.
+fn name_of_item(item: &SelectItem) -> Option<String> {
+    match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),
+        SelectItem::UnnamedExpr(expression) => Some(name_of(expression).unwrap_or_else(|| "?column?".to_owned())),
+        _ => None,
+    }
+}
+
+fn folded(ident: &Ident) -> String {
+    if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+}
+
+/// The name PostgreSQL gives an expression without alias, if it gives one.
+fn name_of(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::Identifier(ident) => Some(folded(ident)),
+        Expr::CompoundIdentifier(idents) => idents.last().map(folded),
+        Expr::CompoundFieldAccess { root, .. } => name_of(root),
+        Expr::Function(function) => function.name.0.last().and_then(|part| part.as_ident()).map(folded),
+        Expr::Cast { expr, data_type, .. } => Some(name_of(expr).unwrap_or_else(|| type_name(&data_type.to_string()))),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
+        Expr::Case { else_result: Some(result), .. } => Some(name_of(result).unwrap_or_else(|| "case".to_owned())),
+        Expr::Case { .. } => Some("case".to_owned()),
+        Expr::Exists { .. } => Some("exists".to_owned()),
+        Expr::Subquery(query) => outer_select(query)
+            .and_then(|select| select.projection.first())
+            .and_then(name_of_item)
+            .filter(|name| name != "?column?"),
+        Expr::Array(_) => Some("array".to_owned()),
+        Expr::Extract { .. } => Some("extract".to_owned()),
+        Expr::Substring { .. } => Some("substring".to_owned()),
+        Expr::Trim { .. } => Some("btrim".to_owned()),
+        Expr::Position { .. } => Some("position".to_owned()),
+        Expr::Ceil { .. } => Some("ceil".to_owned()),
+        Expr::Floor { .. } => Some("floor".to_owned()),
+        Expr::Overlay { .. } => Some("overlay".to_owned()),
+        Expr::Value(value) if matches!(value.value, sqlparser::ast::Value::Boolean(_)) => Some("bool".to_owned()),
+        _ => None,
+    }
+}
+
+/// PostgreSQL's own name of a type, which a cast without a better name is called.
+fn type_name(written: &str) -> String {
+    let word = written.to_lowercase();
+    let word = word.split('(').next().unwrap_or_default().trim();
+    match word {
+        "int" | "integer" => "int4",
+        "bigint" => "int8",
+        "smallint" => "int2",
+        "boolean" => "bool",
+        "double precision" | "double" => "float8",
+        "real" => "float4",
+        "varchar" | "character varying" => "varchar",
+        "decimal" => "numeric",
+        "timestamp with time zone" => "timestamptz",
+        other => other,
+    }
+    .to_owned()
+}
+
+/// DataFusion refuses two output columns of one name; PostgreSQL does not. Later ones of equal text get an alias that
+/// nothing can refer to; what the client sees is named by [`columns`].
+pub(super) fn make_unique(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    let mut seen = BTreeSet::new();
+    for (index, item) in select.projection.iter_mut().enumerate() {
+        let shown = match &*item {
+            SelectItem::UnnamedExpr(Expr::Value(_)) => format!("literal {index}"),
+            SelectItem::UnnamedExpr(expression) => name_of(expression).unwrap_or_else(|| expression.to_string()),
+            SelectItem::ExprWithAlias { alias, .. } => folded(alias),
+            _ => continue,
+        };
+        let literal = matches!(&*item, SelectItem::UnnamedExpr(Expr::Value(_)));
+        if seen.insert(shown) && !literal {
+            continue;
+        }
+        let alias = Ident::with_quote('"', format!("?column {index}?"));
+        let taken = std::mem::replace(item, SelectItem::Wildcard(Default::default()));
+        *item = match taken {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                SelectItem::ExprWithAlias { expr, alias }
+            }
+            other => other,
+        };
+    }
+}

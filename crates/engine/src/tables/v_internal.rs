@@ -1,0 +1,93 @@
+//! `v_internal`: what drivers' own tests look at (`reference/vertica-sql.md` §7, Data collector).
+
+use super::v_monitor::visible;
+use super::{Cell, Column, Kind, Rows, RowsError, SystemTable, Visibility, column};
+use crate::snapshot::{LiveSession, Snapshot};
+
+const SESSION_START: &[Column] = &[
+    column("time", Kind::Timestamptz, "When."),
+    column("node_name", Kind::Varchar, "The connection node."),
+    column("session_id", Kind::Varchar, "The session."),
+    column("user_name", Kind::Varchar, "The user."),
+    column("client_hostname", Kind::Varchar, "The client's address and port."),
+    column("client_pid", Kind::Int, "The backend process id."),
+    column("client_label", Kind::Varchar, "Set by the client."),
+    column("authentication_method", Kind::Varchar, "How it proved who it is."),
+];
+
+pub(super) const TABLES: &[SystemTable] = &[
+    SystemTable {
+        schema: "v_internal",
+        name: "dc_session_starts",
+        description: "The logins, bounded; others than the superuser see their own.",
+        columns: SESSION_START,
+        visibility: Visibility::Own,
+        rows: session_starts,
+    },
+    SystemTable {
+        schema: "v_internal",
+        name: "dc_session_ends",
+        description: "The ends of sessions, bounded; others than the superuser see their own.",
+        columns: SESSION_START,
+        visibility: Visibility::Own,
+        rows: session_ends,
+    },
+    SystemTable {
+        schema: "v_internal",
+        name: "vs_client_connections",
+        description: "How many clients each node has.",
+        columns: &[
+            column("node_name", Kind::Varchar, "The node."),
+            column("user_sessions", Kind::Int, "How many client sessions."),
+            column("paused_sessions", Kind::Int, "0."),
+        ],
+        visibility: Visibility::All,
+        rows: client_connections,
+    },
+];
+
+fn push(snapshot: &Snapshot, rows: &mut Rows, session: &LiveSession, time_us: i64) -> Result<(), RowsError> {
+    let node = snapshot.live.node.and_then(|id| snapshot.catalog.nodes().find(id));
+    rows.push([
+        Cell::Time(time_us),
+        node.map(|node| node.name.as_str()).into(),
+        session.session_id.as_str().into(),
+        session.user.as_str().into(),
+        session.client.as_str().into(),
+        session.process_id.into(),
+        session.label.as_str().into(),
+        session.authentication_method.as_str().into(),
+    ])
+}
+
+/// The ended sessions that the asking session may see, with their ends.
+fn visible_ended<'a>(snapshot: &'a Snapshot) -> impl Iterator<Item = &'a (LiveSession, i64)> {
+    let superuser = snapshot.superuser();
+    let user = snapshot.catalog.users().find(snapshot.session.user_id);
+    let own = move |name: &str| superuser || user.is_some_and(|user| user.name.as_str() == name);
+    snapshot.live.ended_sessions.iter().filter(move |(session, _)| own(&session.user))
+}
+
+fn session_starts(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    let ended = visible_ended(snapshot).map(|(session, _)| session);
+    for session in ended.chain(visible(snapshot)) {
+        push(snapshot, rows, session, session.login_us)?;
+    }
+    Ok(())
+}
+
+fn session_ends(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    for (session, end) in visible_ended(snapshot) {
+        push(snapshot, rows, session, *end)?;
+    }
+    Ok(())
+}
+
+fn client_connections(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    for node in snapshot.catalog.nodes().iter() {
+        let here = snapshot.live.node == Some(node.id);
+        let sessions = if here { snapshot.live.sessions.len() } else { 0 };
+        rows.push([node.name.as_str().into(), sessions.into(), 0i64.into()])?;
+    }
+    Ok(())
+}
