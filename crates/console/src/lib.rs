@@ -160,8 +160,7 @@ impl Console {
     }
 
     /// Ends every session, after the statement it runs.
-    pub fn close_all(&self, reason: &str) {
-        info!(reason, sessions = self.sessions_active(), "closing all sessions");
+    pub fn close_all(&self) {
         for session in self.context.registry.sessions() {
             session.terminate();
         }

@@ -41,8 +41,8 @@ pub(crate) fn serve(settings: Settings) -> ExitCode {
         }
     };
     let ended = runtime.block_on(run(settings));
-    // A task that still runs has had its time.
-    runtime.shutdown_background();
+    // A commit that is being written gets to its end, so that the store closes in good order.
+    runtime.shutdown_timeout(CLOSE_MAX);
     match ended {
         Ok(code) => code,
         Err(failure) => {
@@ -69,13 +69,14 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         move |stream: TcpStream, peer: SocketAddr| Arc::clone(&console).handle(stream, Peer::tcp(peer))
     };
     let sessions = Sessions::start(listeners, handle);
-    let asked_by = tokio::select! {
-        signal = signals.next() => signal.as_str(),
-        () = console.shutdown_requested() => "SHUTDOWN",
+    let (asked_by, drain_ms) = tokio::select! {
+        signal = signals.next() => (signal.as_str(), settings.drain_ms_max.0),
+        // The statement has its own ways to wait for sessions: they are over when it asks.
+        () = console.shutdown_requested() => ("SHUTDOWN", 0),
     };
     info!(asked_by, sessions = console.sessions_active(), "stopping: no new connections");
-    let drain = Duration::from_millis(settings.drain_ms_max.0);
-    let forced = sessions.finish(drain, &mut signals, || console.close_all("the server is shutting down")).await;
+    let drain = Duration::from_millis(drain_ms);
+    let forced = sessions.finish(drain, &mut signals, || console.close_all()).await;
     match forced {
         None => {
             info!("stopped");

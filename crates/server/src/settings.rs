@@ -223,8 +223,8 @@ fn from_variables(variables: Vec<(OsString, OsString)>, faults: &mut Vec<Located
             .filter(|declaration| declaration.sources.contains(&Source::Variable))
             .find(|declaration| declaration.variable() == name);
         let Some(declaration) = declared else {
-            let known = DECLARATIONS.iter().filter(|declaration| declaration.available()).map(Declaration::variable);
-            let nearest = nearest(&name, known);
+            let rest = name.trim_start_matches(Declaration::VARIABLE_PREFIX).to_lowercase();
+            let nearest = nearest(&rest, Source::Variable).map(Declaration::variable);
             faults.push(Located { place, fault: Fault::UnknownVariable { nearest } });
             continue;
         };
@@ -255,11 +255,14 @@ where
     }
 }
 
-/// The known word that a wrong one was most likely meant to be.
-fn nearest(wrong: &str, known: impl Iterator<Item = String>) -> Option<String> {
-    known
-        .map(|word| (strsim::damerau_levenshtein(wrong, &word), word))
-        .filter(|(distance, word)| *distance <= 2.max(word.len() / 4))
+/// The setting that a wrong name was most likely meant to be.
+fn nearest(wrong: &str, source: Source) -> Option<&'static Declaration> {
+    let distance_max = (wrong.chars().count() / 3).clamp(1, 3);
+    DECLARATIONS
+        .iter()
+        .filter(|declaration| declaration.available() && declaration.sources.contains(&source))
+        .map(|declaration| (strsim::damerau_levenshtein(wrong, declaration.name), declaration))
+        .filter(|(distance, _)| *distance <= distance_max)
         .min_by_key(|(distance, _)| *distance)
-        .map(|(_, word)| word)
+        .map(|(_, declaration)| declaration)
 }

@@ -9,7 +9,7 @@ use toml::de::{DeTable, DeValue};
 use super::declaration::{Declaration, Source};
 use super::fault::{Fault, Located, Place};
 use super::value::Shape;
-use super::{DECLARATIONS, Given, nearest};
+use super::{Given, nearest};
 
 /// Reads all settings in a text; what is wrong is added to `faults`.
 pub(super) fn parse(path: &Path, text: &str, faults: &mut Vec<Located>) -> BTreeMap<&'static str, Given> {
@@ -27,15 +27,14 @@ pub(super) fn parse(path: &Path, text: &str, faults: &mut Vec<Located>) -> BTree
         let name: &str = key.get_ref();
         let place = place(Some(key.span()));
         let Some(declaration) = Declaration::find(name) else {
-            let known = DECLARATIONS.iter().filter(|known| in_file(known) && known.available());
-            let nearest = nearest(name, known.map(|known| known.name.to_owned()));
+            let nearest = nearest(name, Source::File).map(|known| known.name.to_owned());
             // What the parser made of a broken line is no key that somebody wrote.
             if errors.is_empty() || nearest.is_some() {
                 faults.push(Located { place, fault: Fault::UnknownKey { name: name.to_owned(), nearest } });
             }
             continue;
         };
-        if !in_file(declaration) {
+        if !declaration.sources.contains(&Source::File) {
             let fault = Fault::NotInFile { name: declaration.name, instead: declaration.variable() };
             faults.push(Located { place, fault });
             continue;
@@ -44,10 +43,6 @@ pub(super) fn parse(path: &Path, text: &str, faults: &mut Vec<Located>) -> BTree
         found.insert(declaration.name, Given { place, shape, texts });
     }
     found
-}
-
-fn in_file(declaration: &Declaration) -> bool {
-    declaration.sources.contains(&Source::File)
 }
 
 fn taken(value: &DeValue<'_>) -> (Shape, Vec<String>) {

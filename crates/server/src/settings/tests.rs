@@ -137,7 +137,11 @@ http = \"127.0.0.1:9000\"
 [node]
 name = \"x\"
 ";
-    let told = faults(&["http=127.0.0.1:1"], &["SWITCHYARD_DATADIR=x", "SWITCHYARD_LOG=loud", "PATH=x"], Some(file));
+    let told = faults(
+        &["http=127.0.0.1:1"],
+        &["SWITCHYARD_DATADIR=x", "SWITCHYARD_LOG=loud", "SWITCHYARD_FRIEND=x", "PATH=x"],
+        Some(file),
+    );
     let expected = [
         "s.toml:2: unknown setting \"lisen\"; did you mean \"listen\"?",
         "s.toml:3: unknown setting \"zebra\"",
@@ -151,6 +155,7 @@ name = \"x\"
         "s.toml:11: \"http\" is not available in this version",
         "s.toml:13: \"node\" takes a string, not a table",
         "SWITCHYARD_DATADIR: unknown variable; did you mean \"SWITCHYARD_DATA_DIR\"?",
+        "SWITCHYARD_FRIEND: unknown variable",
         "SWITCHYARD_LOG: invalid value \"loud\" for \"log\": expected a level, or target=level with commas between",
         "--http: \"http\" is not available in this version",
     ];
