@@ -110,7 +110,8 @@ fn a_restart_keeps_the_catalog() -> anyhow::Result<()> {
         "SELECT name, source_address, destination_name FROM routing_rules",
         "SELECT name, node, address, port, is_enabled FROM network_addresses",
         "SELECT subcluster_name, node_name FROM subclusters ORDER BY 1, 2",
-        "SELECT version, user_name, statement FROM switchyard.catalog_history ORDER BY 1",
+        // A member that comes back on another port joins anew, which the history tells in a comment.
+        "SELECT version, user_name, statement FROM switchyard.catalog_history WHERE statement NOT LIKE '--%' ORDER BY 1",
     ];
     let ask = |server: &Server| {
         let mut client = server.admin()?;
