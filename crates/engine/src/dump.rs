@@ -86,7 +86,9 @@ pub fn definitions(catalog: &Catalog) -> Vec<Definition> {
     let lines = SECTIONS.into_iter().flat_map(|section| section(catalog));
     lines
         .filter_map(|line| match line {
-            Line::Make { kind, name, statement } => Some(Definition { kind, name, sql: Redacted(&statement).to_string() }),
+            Line::Make { kind, name, statement } => {
+                Some(Definition { kind, name, sql: Redacted(&statement).to_string() })
+            }
             Line::Comment(_) => None,
         })
         .collect()

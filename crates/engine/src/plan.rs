@@ -207,10 +207,14 @@ pub enum Order {
 pub fn plan(statement: &Statement, context: &PlanContext<'_>) -> Result<Plan, PlanError> {
     rights::check(statement, context)?;
     let plan = dispatch(statement, context)?;
-    if let Plan::Changes(Changes { tag, .. }) = &plan
-        && crate::settings::is_on("transaction_read_only", context.session, context.catalog)
-    {
-        return Err(PlanError::ReadOnly { tag });
+    let changes = match (&plan, statement) {
+        (Plan::Changes(_), Statement::Function { function, .. }) => function.name(),
+        (Plan::Changes(changes), _) => changes.tag,
+        (Plan::Restore { .. }, _) => "RESTORE CATALOG",
+        _ => return Ok(plan),
+    };
+    if crate::settings::is_on("transaction_read_only", context.session, context.catalog) {
+        return Err(PlanError::ReadOnly { tag: changes });
     }
     Ok(plan)
 }

@@ -228,6 +228,7 @@ impl Declaration {
     /// When they are none of the setting's.
     pub fn read_values(&self, values: &[Value]) -> Result<String, SettingError> {
         match values {
+            [word @ Value::Word(_)] if matches!(self.kind, Kind::List(_)) => self.read(&value::list_part(self, word)),
             [one] => self.read(value::text_of(one)),
             many if matches!(self.kind, Kind::List(_)) => {
                 let parts: Vec<String> = many.iter().map(|part| value::list_part(self, part)).collect();

@@ -76,3 +76,58 @@ fn definitions_name_their_objects() {
     let rule = found.iter().find(|definition| definition.name == "r1").unwrap();
     assert_eq!((rule.kind, rule.sql.as_str()), ("routing rule", "CREATE ROUTING RULE r1 ROUTE '192.168.0.0/16' TO g1"));
 }
+
+/// Statements over few names, so that they meet: `n` chooses the statement, `a` and `b` the names.
+fn statement(n: u8, a: u8, b: u8) -> String {
+    let (a, b) = (a % 3, b % 3);
+    match n % 34 {
+        0 => format!("CREATE SUBCLUSTER sc{a}"),
+        1 => format!("CREATE NODE n{a} WITH '10.0.0.{b}1' SUBCLUSTER sc{b}"),
+        2 => format!("CREATE NODE n{a} WITH 'host{b}.example' PORT 54{a}2"),
+        3 => format!("CREATE NETWORK ADDRESS a{a} ON n{b} WITH '10.0.{b}.1' DISABLED"),
+        4 => format!("CREATE NETWORK ADDRESS a{a} ON n{b} WITH '2001:db8::{b}'"),
+        5 => format!("CREATE LOAD BALANCE GROUP g{a} WITH ADDRESS a{a}, a{b}"),
+        6 => format!("CREATE LOAD BALANCE GROUP g{a} WITH SUBCLUSTER sc{b} FILTER '10.0.0.0/{a}' POLICY 'RANDOM'"),
+        7 => format!("CREATE LOAD BALANCE GROUP g{a} WITH FAULT GROUP f{b} FILTER '::/0'"),
+        8 => format!("ALTER LOAD BALANCE GROUP g{a} DROP SUBCLUSTER sc{b}"),
+        9 => format!("DROP NETWORK ADDRESS a{a} CASCADE"),
+        10 => format!("CREATE ROUTING RULE r{a} ROUTE '192.168.{b}.0/24' TO g{b}"),
+        11 => format!("CREATE ROUTING RULE ROUTE WORKLOAD w{a} TO SUBCLUSTER sc{b} PRIORITY {b}"),
+        12 => format!("CREATE ROUTING RULE x{a} ROUTE WORKLOAD w{b} TO SUBCLUSTER sc0, sc{b}"),
+        13 => format!("DROP SUBCLUSTER sc{a} CASCADE"),
+        14 => format!("CREATE USER u{a} IDENTIFIED BY 'p{b}'"),
+        15 => format!("CREATE ROLE role{a}"),
+        16 => format!("GRANT role{a} TO u{b} WITH ADMIN OPTION"),
+        17 => format!("GRANT role{a} TO role{b}"),
+        18 => format!("GRANT USAGE ON WORKLOAD w{a} TO role{b}"),
+        19 => format!("GRANT USAGE ON WORKLOAD w{a} TO u{b}"),
+        20 => format!("ALTER USER u{a} DEFAULT ROLE role{b}"),
+        21 => format!("ALTER USER u{a} SET statement_timeout = {b}"),
+        22 => format!("DROP USER u{a} CASCADE"),
+        23 => format!("DROP ROLE role{a} CASCADE"),
+        24 => format!("CREATE AUTHENTICATION auth{a} METHOD 'hash' HOST '10.{b}.0.0/16'"),
+        25 => format!("GRANT AUTHENTICATION auth{a} TO u{b}"),
+        26 => format!("DROP AUTHENTICATION IF EXISTS auth{a}, default_local CASCADE"),
+        27 => format!("CREATE USER MAPPING FOR u{a} SERVER n{b} OPTIONS (user 'x')"),
+        28 => format!("CALL hg_create_table_group('tg{a}', {}, {})", b + 1, b + 1),
+        29 => format!("CREATE FAULT GROUP f{a}"),
+        30 => format!("ALTER FAULT GROUP f{a} ADD NODE n{b}"),
+        31 => format!("ALTER FAULT GROUP f{a} ADD FAULT GROUP f{b}"),
+        32 => format!("DROP NODE n{a} CASCADE"),
+        _ => format!("ALTER SUBCLUSTER sc{a} SET DEFAULT"),
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(64))]
+
+    #[test]
+    fn any_catalog_is_made_again(steps in proptest::collection::vec(proptest::prelude::any::<(u8, u8, u8)>(), 0..120)) {
+        let mut bench = Bench::new();
+        for (n, a, b) in steps {
+            // Those that are refused change nothing.
+            let _ = bench.try_run(&statement(n, a, b));
+        }
+        same_again(&bench);
+    }
+}

@@ -35,21 +35,20 @@ fn sqlstate(error: &CatalogError) -> SqlState {
         | E::FilterForbidden { .. }
         | E::NoMembers { .. }
         | E::LastSubcluster { .. }
-        | E::FaultGroupCycle { .. }
         | E::BadAddress { .. }
         | E::OutOfRange { .. }
         | E::OtherNode { .. }
         | E::NotStandby { .. }
         | E::TooFewWorkers { .. } => SqlState::InvalidParameterValue,
-        E::Dependents { .. } => SqlState::DependentObjects,
+        E::Dependents { .. } | E::GrantedOn { .. } => SqlState::DependentObjects,
         E::Protected { .. }
         | E::LastPrimary { .. }
         | E::DefaultSubclusterNode { .. }
+        | E::FaultGroupCycle { .. }
         | E::NoStandby { .. }
         | E::DefaultTableGroup { .. } => SqlState::ObjectNotInPrerequisiteState,
-        E::RoleCycle { .. } => SqlState::InvalidGrantOperation,
+        E::RoleCycle { .. } => SqlState::InvalidRoleSpecification,
         E::RoleNotGranted { .. } | E::MayNotGrant { .. } => SqlState::InsufficientPrivilege,
-        E::GrantedOn { .. } => SqlState::DependentPrivileges,
         E::SecondSuperuser { .. } => SqlState::FeatureNotSupported,
         E::TooManyShards { .. } => SqlState::ProgramLimitExceeded,
     }

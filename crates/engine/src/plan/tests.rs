@@ -272,7 +272,7 @@ fn refusals_have_their_codes_and_texts() {
         ("ALTER USER otto GRACEPERIOD '21 days'", "22023", "Invalid value \"21 days\" for GRACEPERIOD"),
         ("ALTER USER otto IDLESESSIONTIMEOUT '366 days'", "22023", "Invalid value \"366 days\" for IDLESESSIONTIMEOUT"),
         ("ALTER USER otto MEMORYCAP 'lots'", "22023", "Invalid value \"lots\" for MEMORYCAP"),
-        ("ALTER USER otto MEMORYCAP '1G', MEMORYCAP '2G'", "42601", "MEMORYCAP specified more than once"),
+        ("ALTER USER otto MEMORYCAP '1G', MEMORYCAP '2G'", "42601", "conflicting or redundant options"),
         ("ALTER USER otto IDENTIFIED BY 'SCRAM-SHA-256$1'", "22023", "Invalid password verifier"),
         ("ALTER USER otto DEFAULT ROLE night", "42501", "role \"night\" has not been granted to user \"otto\""),
         ("CREATE AUTHENTICATION x METHOD 'ldap' LOCAL", "0A000", "authentication method \"ldap\" is not supported"),
@@ -386,6 +386,9 @@ fn read_only_transactions_change_nothing() {
     let mut bench = fleet();
     bench.run("BEGIN READ ONLY");
     assert_eq!(bench.refusal("CREATE ROLE x").message, "cannot execute CREATE ROLE in a read-only transaction");
+    let error = bench.refusal("SELECT set_load_balance_policy('none')");
+    assert_eq!(error.message, "cannot execute set_load_balance_policy in a read-only transaction");
+    assert_eq!(bench.refusal("RESTORE CATALOG TO VERSION 1").sqlstate.code(), "25006");
     assert_eq!(bench.run("SHOW transaction_read_only"), "on");
     bench.run("ROLLBACK");
     bench.run("CREATE ROLE x");

@@ -1,7 +1,5 @@
 //! CREATE USER and ALTER USER.
 
-use std::mem::discriminant;
-
 use switchyard_catalog::{Change, LimitScope, Name, ObjectKind, SettingTarget, UserChange, Verifiers};
 use switchyard_dialect::{ConnectionScope, RoleChoice, SecretText, UserAction, UserParameter};
 
@@ -57,10 +55,7 @@ fn user_changes(
 ) -> Result<(Vec<UserChange>, Vec<Warning>), PlanError> {
     let mut changes: Vec<UserChange> = Vec::with_capacity(parameters.len());
     let mut warnings = Vec::new();
-    for (index, parameter) in parameters.iter().enumerate() {
-        if parameters.iter().take(index).any(|earlier| discriminant(earlier) == discriminant(parameter)) {
-            return Err(PlanError::Redundant { what: word(parameter) });
-        }
+    for parameter in parameters {
         changes.push(user_change(user, parameter, context)?);
         warnings.extend(without_effect(parameter, context)?);
     }

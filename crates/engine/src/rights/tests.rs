@@ -69,7 +69,7 @@ const SAMPLES: &[(&str, bool)] = &[
     ("SAVEPOINT s", true),
     ("RELEASE SAVEPOINT s", true),
     ("ROLLBACK TO SAVEPOINT s", true),
-    ("RESTORE CATALOG VERSION 1", false),
+    ("RESTORE CATALOG TO VERSION 1", false),
     ("SELECT 1", true),
     ("SELECT set_load_balance_policy('none')", false),
     ("SELECT reset_load_balance_policy()", false),

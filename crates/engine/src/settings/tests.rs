@@ -55,6 +55,8 @@ fn values_are_read_as_postgresql_does() {
         ("client_encoding", "latin1", Err("invalid value for parameter \"client_encoding\": \"latin1\"")),
         ("TimeZone", "Europe/Berlin", Ok("Europe/Berlin")),
         ("TimeZone", "utc", Ok("UTC")),
+        ("TimeZone", "GMT-02:00", Ok("+02:00")),
+        ("TimeZone", "+05:30", Ok("+05:30")),
         ("TimeZone", "Middle/Earth", Err("invalid value for parameter \"TimeZone\": \"Middle/Earth\"")),
         (
             "standard_conforming_strings",
@@ -164,7 +166,42 @@ fn values_for_superusers_are_masked() {
         let rows = setting_rows(&bench.catalog, &bench.session);
         rows.into_iter().find(|row| row.name == "query_time_ms_max").map(|row| row.value)
     };
-    assert_eq!(value(&admin).as_deref(), Some("1min"));
+    assert_eq!(value(&admin).as_deref(), Some("60000"));
     assert_eq!(value(&admin.log_in("otto", &[])).as_deref(), Some("********"));
     assert_eq!(admin.log_in("otto", &[]).run("SHOW query_time_ms_max"), "********");
+}
+
+/// What psql and the drivers say when they connect and in between (`reference/introspection.md`).
+#[test]
+fn what_clients_set_is_taken() {
+    let mut bench = fleet();
+    bench.run("BEGIN");
+    for (text, answer) in [
+        ("SET extra_float_digits = 3", "SET"),
+        ("SET application_name = 'PostgreSQL JDBC Driver'", "SET"),
+        ("SET DateStyle=ISO", "SET"),
+        ("SET client_min_messages=notice", "SET"),
+        ("SET client_encoding='utf-8'", "SET"),
+        ("SET SESSION search_path TO \"$user\", public", "SET"),
+        ("SHOW search_path", "\"$user\", public"),
+        ("SET search_path = ''", "SET"),
+        ("SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "SET"),
+        ("SHOW default_transaction_isolation", "read uncommitted"),
+        ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SET"),
+        ("show transaction isolation level", "serializable"),
+        ("show standard_conforming_strings", "on"),
+        ("SET TIME ZONE 'Europe/Berlin'", "SET"),
+        ("show time zone", "Europe/Berlin"),
+        ("SET TIME ZONE DEFAULT", "SET"),
+        ("show time zone", "UTC"),
+        ("SET NAMES 'UTF8'", "SET"),
+        ("SET SESSION AUTOCOMMIT TO off", "SET"),
+        ("SHOW autocommit", "autocommit|off"),
+        ("SET idle_in_transaction_session_timeout = '5min'", "SET"),
+        ("RESET ROLE", "RESET"),
+        ("RESET SESSION AUTHORIZATION", "RESET"),
+        ("SET hg_experimental_enable_fixed_dispatcher_affected_rows = off", "SET"),
+    ] {
+        assert_eq!(bench.run(text), answer, "{text}");
+    }
 }

@@ -196,10 +196,22 @@ pub(super) fn time_zone(text: &str) -> Result<String, Option<&'static str>> {
     if UTC.contains(&text.to_ascii_lowercase().as_str()) {
         return Ok(if text.eq_ignore_ascii_case("gmt") { "GMT" } else { "UTC" }.to_owned());
     }
-    let known = text.parse::<Tz>().is_ok();
-    if known {
-        Ok(text.to_owned())
-    } else {
-        Err(Some("Write UTC, an offset such as +02:00, or a name such as Europe/Berlin."))
+    let zone = posix_offset(text).unwrap_or_else(|| text.to_owned());
+    if zone.parse::<Tz>().is_ok() {
+        return Ok(zone);
     }
+    Err(Some("Write UTC, an offset such as +02:00, or a name such as Europe/Berlin."))
+}
+
+/// `GMT-02:00` and the like, which pgjdbc sends: two hours east of Greenwich, since POSIX counts westwards.
+fn posix_offset(text: &str) -> Option<String> {
+    let at = text.find(['+', '-']).filter(|at| *at >= 3)?;
+    let (name, offset) = text.split_at_checked(at)?;
+    if !name.bytes().all(|b| b.is_ascii_alphabetic()) {
+        return None;
+    }
+    let (hours, minutes) = offset.get(1..)?.split_once(':').unwrap_or((offset.get(1..)?, "0"));
+    let (hours, minutes): (u8, u8) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let sign = if offset.starts_with('-') { '+' } else { '-' };
+    (hours < 15 && minutes < 60).then(|| format!("{sign}{hours:02}:{minutes:02}"))
 }
