@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use switchyard_catalog::{Catalog, FIRST_SUBCLUSTER, Host, Node, NodeKind, NodeType, SettingLevel};
+use switchyard_catalog::{Catalog, FIRST_SUBCLUSTER, Host, Name, Node, NodeKind, NodeType, SettingLevel};
 use switchyard_dialect::{
     Assignment, DatabaseAction, FaultGroupAction, Ident, Literal, MetaFunction, NodeAction, NodeType as TypedNodeType,
     OrDefault, ParameterAction, Procedure, SecretText, SetScope, SetValue, Statement, SubclusterAction, Value,
@@ -246,28 +246,33 @@ pub(super) fn exports(catalog: &Catalog) -> Vec<Line> {
     lines
 }
 
-/// The table groups, the oldest first, and which is the default. One that wants more replicas than there are workers
-/// now gets as many as there are.
+/// The table groups, the oldest first, and which is the default. Where one wants more replicas than there are workers
+/// now, nodes that are drained and dropped again stand in for those that are gone.
 pub(super) fn table_groups(catalog: &Catalog) -> Vec<Line> {
     const KIND: &str = "table group";
     let workers = catalog.nodes().iter().filter(|node| node.is_worker() && !node.draining).count();
-    let workers = u32::try_from(workers).unwrap_or(u32::MAX).max(1);
+    let wanted = catalog.table_groups().iter().map(|group| group.replica_count).max().unwrap_or(1);
+    let wanted = if wanted > 1 { usize::try_from(wanted).unwrap_or(usize::MAX) } else { 0 };
+    let stand_ins = free_names(catalog, wanted.saturating_sub(workers));
     let mut lines = Vec::new();
+    if !stand_ins.is_empty() {
+        lines.push(Line::Comment("only for table groups that want more replicas than there are workers".to_owned()));
+    }
+    lines.extend(stand_ins.iter().map(stand_in_node));
     for group in catalog.table_groups().iter() {
-        if group.replica_count > workers {
-            let wanted = group.replica_count;
-            lines.push(Line::Comment(format!(
-                "{} wants {wanted} replicas, but there are {workers} workers",
-                group.name
-            )));
-        }
         let number = |number: u32| Literal::Number(number.to_string());
         let mut arguments = vec![Literal::Text(group.name.to_string()), number(group.shard_count)];
         if group.replica_count > 1 {
-            arguments.push(number(group.replica_count.min(workers)));
+            arguments.push(number(group.replica_count));
         }
         let procedure = Procedure::CreateTableGroup;
         lines.push(Line::new(KIND, &group.name, Statement::Call { procedure, arguments }));
+    }
+    for name in stand_ins {
+        let action = NodeAction::Drain { within: None, then_close: false };
+        lines.push(Line::new("node", &name.0, Statement::AlterNode { name: name.clone(), action }));
+        let drop = Statement::DropNode { if_exists: false, name: name.clone(), cascade: false };
+        lines.push(Line::new("node", &name.0, drop));
     }
     let oldest = catalog.table_groups().iter().next().map(|group| group.id);
     if let Some(default) = catalog.database().default_table_group
@@ -279,6 +284,30 @@ pub(super) fn table_groups(catalog: &Catalog) -> Vec<Line> {
         lines.push(Line::new("database", &catalog.database().name, Statement::Call { procedure, arguments }));
     }
     lines
+}
+
+/// The address of nodes that are there only while the script runs; no server has it.
+pub(super) const STAND_IN_ADDRESS: &str = "192.0.2.1";
+
+/// A node that is there only while the script runs.
+pub(super) fn stand_in_node(name: &Ident) -> Line {
+    Line::new(
+        "node",
+        &name.0,
+        Statement::CreateNode { name: name.clone(), host: STAND_IN_ADDRESS.to_owned(), port: None, subcluster: None },
+    )
+}
+
+/// Names that no node, address or interface has.
+pub(super) fn free_names(catalog: &Catalog, count: usize) -> Vec<Ident> {
+    let taken = |name: &Name| {
+        catalog.nodes().named(name).is_some()
+            || catalog.network_addresses().named(name).is_some()
+            || catalog.network_interfaces().named(name).is_some()
+    };
+    let numbered = (1..).map(|number: u64| format!("stand_in_{number}"));
+    let free = numbered.filter_map(|text| Name::parse(&text).ok()).filter(|name| !taken(name));
+    free.take(count).map(|name| ident(&name)).collect()
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! Subnets, interfaces, addresses, load balance groups, routing rules.
 
-use switchyard_catalog::{Catalog, GroupMembers as Members, LoadBalanceGroup, Name, Policy};
+use switchyard_catalog::{Catalog, GroupMembers as Members, LoadBalanceGroup, Policy};
 use switchyard_dialect::{GroupAction, GroupMembers, Ident, Statement};
 
+use super::fleet::{STAND_IN_ADDRESS, free_names, stand_in_node};
 use super::{Line, ident, idents};
 
 pub(super) fn subnets(catalog: &Catalog) -> Vec<Line> {
@@ -56,23 +57,19 @@ pub(super) fn addresses(catalog: &Catalog) -> Vec<Line> {
 /// A group is never made empty, so an empty one is made with a member that is dropped again.
 pub(super) fn groups(catalog: &Catalog) -> Vec<Line> {
     let bare = |group: &LoadBalanceGroup| group.members == Members::Empty && group.filter.is_none();
-    let stand_in = catalog.load_balance_groups().iter().any(|group| bare(group)).then(|| free_name(catalog));
+    let needed = catalog.load_balance_groups().iter().any(|group| bare(group));
+    let stand_in = free_names(catalog, usize::from(needed)).pop();
     let mut lines = Vec::new();
     if let Some(name) = &stand_in {
-        let address = "192.0.2.1".to_owned();
         lines.push(Line::Comment("only for groups that are empty; dropped below".to_owned()));
-        lines.push(Line::new(
-            "node",
-            &name.0,
-            Statement::CreateNode { name: name.clone(), host: address.clone(), port: None, subcluster: None },
-        ));
+        lines.push(stand_in_node(name));
         lines.push(Line::new(
             "network address",
             &name.0,
             Statement::CreateNetworkAddress {
                 name: name.clone(),
                 node: name.clone(),
-                address,
+                address: STAND_IN_ADDRESS.to_owned(),
                 port: None,
                 enabled: None,
             },
@@ -86,18 +83,6 @@ pub(super) fn groups(catalog: &Catalog) -> Vec<Line> {
         lines.push(Line::new("node", &name.0, drop));
     }
     lines
-}
-
-/// A name that no node, address or interface has.
-fn free_name(catalog: &Catalog) -> Ident {
-    let taken = |name: &Name| {
-        catalog.nodes().named(name).is_some()
-            || catalog.network_addresses().named(name).is_some()
-            || catalog.network_interfaces().named(name).is_some()
-    };
-    let numbered = (1..).map(|number: u64| format!("stand_in_{number}"));
-    let free = numbered.filter_map(|text| Name::parse(&text).ok()).find(|name| !taken(name));
-    Ident(free.map(|name| name.to_string()).unwrap_or_default())
 }
 
 fn make_group(catalog: &Catalog, group: &LoadBalanceGroup, stand_in: Option<&Ident>) -> Vec<Line> {
