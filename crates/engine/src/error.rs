@@ -40,7 +40,8 @@ states! {
     InvalidPassword = "28P01",
     /// Vertica's code for objects that others depend on.
     DependentObjects = "2BV01",
-    InvalidRoleSpecification = "0P000",
+    InvalidGrantOperation = "0LP01",
+    DependentPrivileges = "2BP01",
     InvalidCatalogName = "3D000",
     InvalidSavepoint = "3B001",
     SerializationFailure = "40001",
@@ -371,7 +372,7 @@ impl From<PlanError> for ClientError {
             }
             PlanError::Arity { routine, min, max, given } => arity_error(routine, min, max, given),
             PlanError::Argument { routine, number, expected } => {
-                Self::new(S::UndefinedFunction, format!("argument {number} of {routine} must be {expected}"))
+                Self::new(S::InvalidParameterValue, format!("argument {number} of {routine} must be {expected}"))
             }
             PlanError::Integer { text } => {
                 Self::new(S::InvalidTextRepresentation, format!("invalid input syntax for type integer: \"{text}\""))

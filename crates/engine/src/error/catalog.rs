@@ -35,19 +35,20 @@ fn sqlstate(error: &CatalogError) -> SqlState {
         | E::FilterForbidden { .. }
         | E::NoMembers { .. }
         | E::LastSubcluster { .. }
+        | E::FaultGroupCycle { .. }
         | E::BadAddress { .. }
         | E::OutOfRange { .. }
         | E::OtherNode { .. }
         | E::NotStandby { .. }
         | E::TooFewWorkers { .. } => SqlState::InvalidParameterValue,
-        E::Dependents { .. } | E::GrantedOn { .. } => SqlState::DependentObjects,
+        E::Dependents { .. } => SqlState::DependentObjects,
+        E::GrantedOn { .. } => SqlState::DependentPrivileges,
         E::Protected { .. }
         | E::LastPrimary { .. }
         | E::DefaultSubclusterNode { .. }
-        | E::FaultGroupCycle { .. }
         | E::NoStandby { .. }
         | E::DefaultTableGroup { .. } => SqlState::ObjectNotInPrerequisiteState,
-        E::RoleCycle { .. } => SqlState::InvalidRoleSpecification,
+        E::RoleCycle { .. } => SqlState::InvalidGrantOperation,
         E::RoleNotGranted { .. } | E::MayNotGrant { .. } => SqlState::InsufficientPrivilege,
         E::SecondSuperuser { .. } => SqlState::FeatureNotSupported,
         E::TooManyShards { .. } => SqlState::ProgramLimitExceeded,
