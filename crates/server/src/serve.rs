@@ -74,7 +74,11 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         // The statement has its own ways to wait for sessions: they are over when it asks.
         () = console.shutdown_requested() => ("SHUTDOWN", 0),
     };
-    info!(asked_by, sessions = console.sessions_active(), "stopping: no new connections");
+    info!(
+        asked_by,
+        sessions = console.sessions_active(),
+        "stopping: no new connections; a second signal ends it at once"
+    );
     let drain = Duration::from_millis(drain_ms);
     let forced = sessions.finish(drain, &mut signals, || console.close_all()).await;
     match forced {
