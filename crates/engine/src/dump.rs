@@ -1,7 +1,8 @@
 //! The catalog as a script of our own statements that makes it anew.
 //!
-//! What it cannot say is said in comments: the passwords of user mappings and upstream URLs are left out, members are
-//! declared as nodes until they join, replicas are placed anew, and all grants are made by whoever runs the script.
+//! What it cannot say is said in comments: the passwords of user mappings and upstream URLs are left out. Members are
+//! not made but join by themselves, before the script is run. Replicas are placed anew, and all grants are made by whoever
+//! runs the script.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,11 +68,14 @@ const SECTIONS: [Section; 18] = [
     fleet::table_groups,
 ];
 
-/// The lines of a script, without line ends, that makes an initial catalog equal to this one but for its version, its
-/// ids, and what the comments say. It is one transaction.
+/// The lines of a script, without line ends, that makes an initial catalog (with the members of this one) equal to this
+/// one but for its version, its ids, and what the comments say. It is one transaction.
 pub fn dump(catalog: &Catalog) -> impl Iterator<Item = String> + '_ {
     let head = [
-        format!("-- Catalog of database {}, version {}", catalog.database().name, catalog.version()),
+        format!(
+            "-- The catalog of database {}: run this on a new one, when its members have joined",
+            catalog.database().name
+        ),
         "BEGIN;".to_owned(),
     ];
     let opening = fleet::opening(catalog);

@@ -159,22 +159,32 @@ pub(super) fn nodes(catalog: &Catalog) -> Vec<Line> {
     lines
 }
 
+/// A member has its address and upstream from its own flags; only the subcluster is the catalog's to say.
 fn create_node(catalog: &Catalog, node: &Arc<Node>) -> Vec<Line> {
-    let mut lines = Vec::new();
-    if matches!(node.kind, NodeKind::Member { .. }) {
-        lines.push(Line::Comment(format!("{} is a member: it takes the node over when it joins", node.name)));
-    }
-    lines.push(Line::new(
+    let subcluster = subcluster_ident(catalog, node.subcluster);
+    let upstream = match &node.kind {
+        NodeKind::Member { .. } => {
+            let mut lines = vec![Line::Comment(format!("node {} is a member", node.name))];
+            if node.subcluster != catalog.database().default_subcluster
+                && let Some(name) = subcluster
+            {
+                let action = SubclusterAction::AddNodes(vec![ident(&node.name)]);
+                lines.push(Line::new("node", &node.name, Statement::AlterSubcluster { name, action }));
+            }
+            return lines;
+        }
+        NodeKind::Remote { upstream } => upstream,
+    };
+    let mut lines = vec![Line::new(
         "node",
         &node.name,
         Statement::CreateNode {
             name: ident(&node.name),
             host: node.host.clone(),
             port: Some(node.port.into()),
-            subcluster: subcluster_ident(catalog, node.subcluster),
+            subcluster,
         },
-    ));
-    let (NodeKind::Member { upstream } | NodeKind::Remote { upstream }) = &node.kind;
+    )];
     if let Some(upstream) = upstream {
         let (url, hidden) = without_password(upstream.reveal());
         if hidden {

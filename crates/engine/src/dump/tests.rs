@@ -5,7 +5,7 @@ use crate::plan::tests::{Bench, fleet};
 
 /// A catalog without ids: what the dump of it says.
 fn script(catalog: &Catalog) -> Vec<String> {
-    dump(catalog).skip(1).filter(|line| !line.starts_with("--")).collect()
+    dump(catalog).filter(|line| !line.starts_with("--")).collect()
 }
 
 /// Runs a dump on an initial catalog, and compares what that dumps.
@@ -68,6 +68,27 @@ fn odd_things_are_made_again() {
     same_again(&bench);
     let text = dump(&bench.catalog).collect::<Vec<_>>().join("\n");
     assert!(!text.contains("secret@") && !text.contains("'pw'"), "{text}");
+}
+
+#[test]
+fn members_are_expected_to_join_by_themselves() {
+    let member = |catalog: &Catalog, port| {
+        let kind = switchyard_catalog::NodeKind::Member { upstream: None };
+        let name = crate::plan::tests::name("m1");
+        let (host, subcluster) = ("10.9.0.1".to_owned(), None);
+        let join = switchyard_catalog::Change::CreateNode { name, kind, host, port, subcluster };
+        catalog.apply(&[join]).unwrap().catalog
+    };
+    let mut first = Bench::new();
+    first.catalog = member(&first.catalog, 1);
+    first.run_all(
+        "CREATE SUBCLUSTER sc; ALTER SUBCLUSTER sc ADD NODE m1; CREATE NETWORK ADDRESS a ON m1 WITH '10.9.0.1'",
+    );
+    let script: Vec<String> = dump(&first.catalog).collect();
+    let mut second = Bench::new();
+    second.catalog = member(&second.catalog, 2);
+    second.run_all(&script.join("\n"));
+    assert_eq!(dump(&second.catalog).collect::<Vec<_>>(), script);
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(super) fn plan(statement: &Statement, context: &PlanContext<'_>) -> Result<O
         }
         Statement::AlterNode { name: node, action } => node_changes(&name(node)?, action, context)?,
         Statement::CreateNode { name: node, host, port, subcluster } => {
-            create_node(name(node)?, host, *port, subcluster.as_ref(), context)?
+            create_node(name(node)?, host, *port, subcluster.as_ref())?
         }
         Statement::DropNode { if_exists, name: node, cascade } => {
             one("DROP NODE", Change::DropNode { name: name(node)?, if_exists: *if_exists, cascade: *cascade })
@@ -185,36 +185,10 @@ fn upstream(url: &SecretText) -> Result<Secret, PlanError> {
     Ok(Secret::new(text))
 }
 
-/// A node that has joined already under the name and at the address declared is left as it is, or moved to the
-/// subcluster named: a script that declares the fleet, such as a dump, can be run on one of its members.
-fn create_node(
-    node: Name,
-    host: &str,
-    port: Option<u64>,
-    subcluster: Option<&Ident>,
-    context: &PlanContext<'_>,
-) -> Result<Changes, PlanError> {
-    const TAG: &str = "CREATE NODE";
+fn create_node(node: Name, host: &str, port: Option<u64>, subcluster: Option<&Ident>) -> Result<Changes, PlanError> {
     let host = words::host(host)?.to_string();
     let port = words::port(port)?.unwrap_or(PORT_DEFAULT);
     let subcluster = subcluster.map(name).transpose()?;
-    if let Some(joined) = context.catalog.nodes().named(&node)
-        && matches!(joined.kind, NodeKind::Member { .. })
-        && (joined.host.as_str(), joined.port) == (host.as_str(), port)
-    {
-        let default = context.catalog.database().default_subcluster;
-        let stays = match &subcluster {
-            Some(subcluster) => {
-                context.catalog.subclusters().named(subcluster).is_some_and(|row| row.id == joined.subcluster)
-            }
-            None => joined.subcluster == default,
-        };
-        let home = subcluster.or_else(|| context.catalog.subclusters().find(default).map(|row| row.name.clone()));
-        let moved = home
-            .filter(|_| !stays)
-            .map(|home| Change::AlterSubcluster { name: home, change: SubclusterChange::AddNodes(vec![node.clone()]) });
-        let notice = Warning::notice(format!("node \"{node}\" has joined already"));
-        return Ok(Changes { changes: moved.into_iter().collect(), tag: TAG, answer: None, warnings: vec![notice] });
-    }
-    Ok(one(TAG, Change::CreateNode { name: node, kind: NodeKind::Remote { upstream: None }, host, port, subcluster }))
+    let kind = NodeKind::Remote { upstream: None };
+    Ok(one("CREATE NODE", Change::CreateNode { name: node, kind, host, port, subcluster }))
 }

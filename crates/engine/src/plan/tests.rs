@@ -362,26 +362,6 @@ fn users_change_their_own_password_if_they_know_it() {
 }
 
 #[test]
-fn a_node_that_has_joined_can_be_declared() {
-    let mut bench = Bench::new();
-    let kind = switchyard_catalog::NodeKind::Member { upstream: None };
-    let join = Change::CreateNode {
-        name: name("n1"),
-        kind: kind.clone(),
-        host: "10.0.0.1".to_owned(),
-        port: 5433,
-        subcluster: None,
-    };
-    bench.catalog = bench.catalog.apply(&[join]).unwrap().catalog;
-    bench.run("CREATE SUBCLUSTER sc");
-    bench.run("CREATE NODE n1 WITH '10.0.0.1' SUBCLUSTER sc");
-    let node = bench.catalog.nodes().named(&name("n1")).unwrap();
-    assert_eq!(node.kind, kind);
-    assert_eq!(bench.catalog.subclusters().named(&name("sc")).unwrap().id, node.subcluster);
-    assert_eq!(bench.refusal("CREATE NODE n1 WITH '10.0.0.2'").sqlstate.code(), "42710");
-}
-
-#[test]
 fn read_only_transactions_change_nothing() {
     let mut bench = fleet();
     bench.run("BEGIN READ ONLY");

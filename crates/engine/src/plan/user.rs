@@ -159,7 +159,7 @@ fn only_lowered(user: &Name, text: Option<&str>, context: &PlanContext<'_>) -> R
     Err(PlanError::Privilege { verb: "raise", kind: "IDLESESSIONTIMEOUT" })
 }
 
-/// An interval that must not be longer than so many days; kept as typed.
+/// An interval that must not be longer than so many days, in the form tables show.
 fn cap(what: &'static str, text: Option<&str>, days: u64, max: &'static str) -> Result<Option<String>, PlanError> {
     let Some(text) = text else { return Ok(None) };
     match interval::parse(text) {
@@ -171,7 +171,7 @@ fn cap(what: &'static str, text: Option<&str>, days: u64, max: &'static str) -> 
         Some(micros) if micros > days.saturating_mul(86_400_000_000) => {
             Err(PlanError::IntervalTooLong { what, value: text.to_owned(), max })
         }
-        Some(_) => Ok(Some(text.to_owned())),
+        Some(micros) => Ok(Some(interval::show(micros))),
     }
 }
 
