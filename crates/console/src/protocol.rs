@@ -7,28 +7,32 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::sink::{Sink, SinkExt};
-use futures::stream::{self, StreamExt};
+use futures::stream::StreamExt;
 use pgwire::api::portal::{Format, Portal};
 use pgwire::api::query::{ExtendedQueryHandler, SimpleQueryHandler, send_ready_for_query};
 use pgwire::api::results::{FieldFormat, FieldInfo, QueryResponse, Response, Tag};
 use pgwire::api::stmt::QueryParser;
 use pgwire::api::store::PortalStore;
 use pgwire::api::{
-    ClientInfo, ClientPortalStore, DefaultClient, NoopHandler, PgWireConnectionState, PgWireServerHandlers, Type,
+    ClientInfo, ClientPortalStore, DEFAULT_NAME, DefaultClient, NoopHandler, PgWireConnectionState,
+    PgWireServerHandlers, Type,
 };
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::data::{DataRow, RowDescription};
+use pgwire::messages::extendedquery::Sync as SyncMessage;
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, TransactionStatus};
 use pgwire::messages::simplequery::Query;
 use pgwire::messages::startup::{BackendKeyData, ParameterStatus, SecretKey};
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage, ProtocolVersion};
 use pgwire::tokio::server::{PgWireMessageServerCodec, process_error, process_message};
 use switchyard_dialect::Parsed;
+use switchyard_engine::plan::Rows;
 use switchyard_engine::{ClientError, Described, OutputColumn, PgType, QueryRows, Scalar, SqlState, Warning};
 use switchyard_session::Client;
-use tokio::io::{AsyncRead, AsyncWrite};
+use switchyard_wire::WireError;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Mutex;
-use tokio_util::codec::{Framed, FramedParts};
+use tokio_util::codec::{Decoder, Framed, FramedParts};
 use tracing::debug;
 
 use crate::Console;
@@ -61,8 +65,11 @@ where
     let address = peer.address().unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0));
     let mut codec = Codec::new(DefaultClient::new(address, false));
     codec.client_info.state = PgWireConnectionState::ReadyForQuery;
-    codec.client_info.protocol_version =
-        if version >= switchyard_wire::Version::V3_2 { ProtocolVersion::PROTOCOL3_2 } else { ProtocolVersion::PROTOCOL3_0 };
+    codec.client_info.protocol_version = if version >= switchyard_wire::Version::V3_2 {
+        ProtocolVersion::PROTOCOL3_2
+    } else {
+        ProtocolVersion::PROTOCOL3_0
+    };
     let mut parts = FramedParts::new(Limited::new(stream, &leftover), codec);
     parts.read_buf = leftover;
     let mut socket: Socket<S> = Framed::from_parts(parts);
@@ -156,7 +163,7 @@ where
     let noop = Arc::new(NoopHandler);
     loop {
         let message = tokio::select! {
-            message = socket.next() => message,
+            message = read(socket) => message,
             () = entry.terminated() => {
                 refuse(socket, terminated()).await;
                 return Ok(());
@@ -193,6 +200,40 @@ where
     }
 }
 
+/// The next message. Its layout is checked before pgwire decodes it, which takes the layout for granted.
+async fn read<S>(socket: &mut Socket<S>) -> Option<PgWireResult<PgWireFrontendMessage>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    loop {
+        match decode(socket) {
+            Ok(None) => {}
+            Ok(Some(message)) => return Some(Ok(message)),
+            Err(error) => return Some(Err(error)),
+        }
+        // A buffer of its own: what a cancelled read has not got must not be lost from the socket's.
+        let mut chunk = [0; 8 * 1024];
+        match socket.get_mut().read(&mut chunk).await {
+            Ok(0) => return None,
+            Ok(count) => socket.read_buffer_mut().extend_from_slice(chunk.get(..count).unwrap_or_default()),
+            Err(error) => return Some(Err(error.into())),
+        }
+    }
+}
+
+fn decode<S>(socket: &mut Socket<S>) -> PgWireResult<Option<PgWireFrontendMessage>>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let invalid = |error: WireError| PgWireError::ApiError(Box::new(error));
+    let buffer = socket.read_buffer();
+    let Some(header) = switchyard_wire::frame(buffer, usize::MAX).map_err(invalid)? else { return Ok(None) };
+    let Some(body) = header.body(buffer) else { return Ok(None) };
+    switchyard_wire::layout::check(header.kind, body).map_err(invalid)?;
+    let mut taken = socket.read_buffer_mut().split_to(header.len);
+    socket.codec_mut().decode(&mut taken)
+}
+
 /// What to tell a client whose bytes make no message; nothing when the connection itself is broken.
 fn unreadable(error: &PgWireError) -> Option<ClientError> {
     if let PgWireError::IoError(error) = error {
@@ -203,7 +244,11 @@ fn unreadable(error: &PgWireError) -> Option<ClientError> {
                 .fatal(),
         );
     }
-    Some(ClientError::new(SqlState::ProtocolViolation, format!("invalid message: {error}")).fatal())
+    let message = match error {
+        PgWireError::ApiError(layout) => layout.to_string(),
+        other => format!("invalid message: {other}"),
+    };
+    Some(ClientError::new(SqlState::ProtocolViolation, message).fatal())
 }
 
 fn status(session: &Session) -> TransactionStatus {
@@ -480,6 +525,20 @@ impl ExtendedQueryHandler for Handler {
         Arc::clone(&self.parser)
     }
 
+    /// pgwire keeps the state of before the statement; the session knows the one after it.
+    async fn on_sync<C>(&self, client: &mut C, _: SyncMessage) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore<Statement = Prepared>,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let status = status(&*self.session.lock().await);
+        client.set_transaction_status(status);
+        client.portal_store().rm_portal(DEFAULT_NAME);
+        send_ready_for_query(client, status).await
+    }
+
     async fn do_query<C>(&self, client: &mut C, portal: &Portal<Prepared>, _: usize) -> PgWireResult<Response>
     where
         C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
@@ -510,7 +569,18 @@ impl ExtendedQueryHandler for Handler {
             let status = ParameterStatus::new(name.to_owned(), value);
             client.feed(PgWireBackendMessage::ParameterStatus(status)).await?;
         }
-        Ok(respond(answer, &portal.result_column_format, &prepared.parsed, &session))
+        let format = &portal.result_column_format;
+        match answer {
+            Answer::Tag(tag) => Ok(ended(&tag, &prepared.parsed)),
+            Answer::Rows(rows) => {
+                // pgwire would count these rows in the tag.
+                for row in known_rows(&rows, format, &session)? {
+                    client.feed(PgWireBackendMessage::DataRow(row)).await?;
+                }
+                Ok(Response::Execution(Tag::new(rows.tag)))
+            }
+            Answer::Query(query) => Ok(Response::Query(stream_rows(query, format, &session))),
+        }
     }
 }
 
@@ -562,39 +632,31 @@ fn parameters(portal: &Portal<Prepared>, described: &Described) -> Result<Vec<Sc
     portal.parameters.iter().zip(&described.parameters).enumerate().map(read).collect()
 }
 
-fn respond(answer: Answer, format: &Format, parsed: &Parsed, session: &Session) -> Response {
-    match answer {
-        Answer::Tag(tag) => match parsed.statement {
-            switchyard_dialect::Statement::Begin { .. } => Response::TransactionStart(Tag::new(&tag)),
-            switchyard_dialect::Statement::Commit | switchyard_dialect::Statement::Rollback => {
-                Response::TransactionEnd(Tag::new(&tag))
-            }
-            _ => Response::Execution(Tag::new(&tag)),
-        },
-        Answer::Rows(rows) => {
-            let columns = columns(&rows);
-            let shape = shape(&columns, format, session);
-            let encoded: Vec<PgWireResult<DataRow>> = rows
-                .rows
-                .iter()
-                .map(|row| {
-                    let values: Vec<Scalar> =
-                        row.iter().zip(&columns).map(|(text, column)| known_as(text, column.kind)).collect();
-                    shape.row(&values).map_err(to_pgwire)
-                })
-                .collect();
-            let mut response = QueryResponse::new(Arc::new(fields(&columns, format)), stream::iter(encoded));
-            response.set_command_tag(rows.tag.trim_end_matches(" 1"));
-            Response::Query(response)
-        }
-        Answer::Query(QueryRows { columns, rows }) => {
-            let shape = shape(&columns, format, session);
-            let rows = rows.map(move |row| {
-                row.map_err(|error| error.told("")).and_then(|row| shape.row(&row)).map_err(to_pgwire)
-            });
-            Response::Query(QueryResponse::new(Arc::new(fields(&columns, format)), rows))
-        }
+fn ended(tag: &str, parsed: &Parsed) -> Response {
+    use switchyard_dialect::Statement;
+    match parsed.statement {
+        Statement::Begin { .. } => Response::TransactionStart(Tag::new(tag)),
+        Statement::Commit | Statement::Rollback => Response::TransactionEnd(Tag::new(tag)),
+        _ => Response::Execution(Tag::new(tag)),
     }
+}
+
+fn known_rows(rows: &Rows, format: &Format, session: &Session) -> PgWireResult<Vec<DataRow>> {
+    let columns = columns(rows);
+    let shape = shape(&columns, format, session);
+    let encode = |row: &Vec<Option<String>>| {
+        let values: Vec<Scalar> = row.iter().zip(&columns).map(|(text, column)| known_as(text, column.kind)).collect();
+        shape.row(&values).map_err(to_pgwire)
+    };
+    rows.rows.iter().map(encode).collect()
+}
+
+fn stream_rows(query: QueryRows, format: &Format, session: &Session) -> QueryResponse {
+    let QueryRows { columns, rows } = query;
+    let shape = shape(&columns, format, session);
+    let rows =
+        rows.map(move |row| row.map_err(|error| error.told("")).and_then(|row| shape.row(&row)).map_err(to_pgwire));
+    QueryResponse::new(Arc::new(fields(&columns, format)), rows)
 }
 
 fn shape(columns: &[OutputColumn], format: &Format, session: &Session) -> RowShape {

@@ -12,11 +12,13 @@ mod provider;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::execution::context::{SQLOptions, SessionContext};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as DataFusionStatement;
@@ -169,6 +171,10 @@ impl Queries {
         let limit = self.limits.time_ms_max;
         let deadline = (limit > 0).then(|| tokio::time::Instant::now() + Duration::from_millis(limit));
         let physical = within(deadline, limit, state.create_physical_plan(&plan)).await??;
+        // Every step yields now and then, not only those that read tables: a join of large inputs would otherwise hold its
+        // thread, and neither the deadline nor a cancel request would be looked at.
+        let physical =
+            physical.transform_up(|step| Ok(Transformed::yes(Arc::new(CooperativeExec::new(step)) as _)))?.data;
         let batches = execute_stream(physical, state.task_ctx())?;
         let kinds: Vec<PgType> = columns.iter().map(|column| column.kind).collect();
         let rows = row_stream(deadline, limit, kinds, batches);

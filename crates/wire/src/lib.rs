@@ -4,6 +4,7 @@
 
 mod error;
 pub mod frame;
+pub mod layout;
 pub mod message;
 pub mod options;
 pub mod scram;
