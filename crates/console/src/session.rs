@@ -533,10 +533,12 @@ impl Session {
     fn queries(&mut self, snapshot: Arc<Snapshot>) -> Result<&Queries, ClientError> {
         let catalog = Arc::clone(&snapshot.catalog);
         let number = |name| u64::try_from(settings::int_of(name, &self.state, &catalog)).unwrap_or_default();
+        // The administrator's limit holds whatever the session sets for itself.
         let own = switchyard_engine::statement_time_ms(&self.state, &catalog);
+        let most = Some(number("query_time_ms_max")).filter(|ms| *ms > 0);
         let limits = QueryLimits {
             memory_bytes_max: usize::try_from(number("query_memory_bytes_max")).unwrap_or(usize::MAX),
-            time_ms_max: own.unwrap_or_default(),
+            time_ms_max: own.into_iter().chain(most).min().unwrap_or_default(),
         };
         match &mut self.queries {
             Some(queries) if queries.limits() == limits => {

@@ -24,8 +24,10 @@ use crate::snapshot::Snapshot;
 pub enum Kind {
     /// 64-bit integer.
     Int,
-    /// Text.
+    /// Text, as Vertica calls it.
     Varchar,
+    /// Text, as Hologres calls it.
+    Text,
     /// Truth.
     Bool,
     /// Double precision.
@@ -42,6 +44,7 @@ impl Kind {
         match self {
             Self::Int => "bigint",
             Self::Varchar => "character varying",
+            Self::Text => "text",
             Self::Bool => "boolean",
             Self::Float => "double precision",
             Self::Timestamptz => "timestamp with time zone",
@@ -52,7 +55,7 @@ impl Kind {
     fn arrow(self) -> DataType {
         match self {
             Self::Int => DataType::Int64,
-            Self::Varchar => DataType::Utf8,
+            Self::Varchar | Self::Text => DataType::Utf8,
             Self::Bool => DataType::Boolean,
             Self::Float => DataType::Float64,
             Self::Timestamptz => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
@@ -251,7 +254,7 @@ impl Rows {
             let builder = match column.kind {
                 _ if !wanted(index) => Builder::Skip,
                 Kind::Int => Builder::Int(Int64Builder::new()),
-                Kind::Varchar => Builder::Text(StringBuilder::new()),
+                Kind::Varchar | Kind::Text => Builder::Text(StringBuilder::new()),
                 Kind::Bool => Builder::Bool(BooleanBuilder::new()),
                 Kind::Float => Builder::Float(Float64Builder::new()),
                 Kind::Timestamptz => Builder::Time(TimestampMicrosecondBuilder::new().with_timezone("+00:00")),

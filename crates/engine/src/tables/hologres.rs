@@ -6,12 +6,12 @@ use super::{Cell, Column, Kind, Rows, RowsError, SystemTable, Visibility, column
 use crate::snapshot::Snapshot;
 
 const TABLE_INFO: &[Column] = &[
-    column("db_name", Kind::Varchar, "The database."),
-    column("schema_name", Kind::Varchar, "The table's schema."),
-    column("table_name", Kind::Varchar, "The table."),
-    column("table_id", Kind::Varchar, "The table's id."),
-    column("type", Kind::Varchar, "TABLE, VIEW, ..."),
-    column("table_group", Kind::Varchar, "The table group."),
+    column("db_name", Kind::Text, "The database."),
+    column("schema_name", Kind::Text, "The table's schema."),
+    column("table_name", Kind::Text, "The table."),
+    column("table_id", Kind::Text, "The table's id."),
+    column("type", Kind::Text, "TABLE, VIEW, ..."),
+    column("table_group", Kind::Text, "The table group."),
 ];
 
 pub(super) const TABLES: &[SystemTable] = &[
@@ -20,13 +20,13 @@ pub(super) const TABLES: &[SystemTable] = &[
         name: "hg_table_group_properties",
         description: "Six rows for each table group: its properties as key and value.",
         columns: &[
-            column("tablegroup_name", Kind::Varchar, "The table group."),
+            column("tablegroup_name", Kind::Text, "The table group."),
             column(
                 "property_key",
-                Kind::Varchar,
+                Kind::Text,
                 "tg_version, table_num, is_default_tg, shard_count, replica_count or created_manually.",
             ),
-            column("property_value", Kind::Varchar, "As text."),
+            column("property_value", Kind::Text, "As text."),
         ],
         visibility: Visibility::All,
         rows: table_group_properties,
@@ -36,10 +36,10 @@ pub(super) const TABLES: &[SystemTable] = &[
         name: "hg_table_properties",
         description: "The properties of distributed tables as key and value; no table can be distributed yet.",
         columns: &[
-            column("table_namespace", Kind::Varchar, "The table's schema."),
-            column("table_name", Kind::Varchar, "The table."),
-            column("property_key", Kind::Varchar, "For example table_group or distribution_key."),
-            column("property_value", Kind::Varchar, "As text; lists are joined by commas."),
+            column("table_namespace", Kind::Text, "The table's schema."),
+            column("table_name", Kind::Text, "The table."),
+            column("property_key", Kind::Text, "For example table_group or distribution_key."),
+            column("property_value", Kind::Text, "As text; lists are joined by commas."),
         ],
         visibility: Visibility::All,
         rows: none,
@@ -49,8 +49,8 @@ pub(super) const TABLES: &[SystemTable] = &[
         name: "hg_worker_info",
         description: "One row for each shard replica and its worker, and one for each worker without any.",
         columns: &[
-            column("worker_id", Kind::Varchar, "The worker: ten hexadecimal digits."),
-            column("table_group_name", Kind::Varchar, "The table group."),
+            column("worker_id", Kind::Text, "The worker: ten hexadecimal digits."),
+            column("table_group_name", Kind::Text, "The table group."),
             column("shard_id", Kind::Int, "The shard's number, from 0."),
             column("warehouse_id", Kind::Int, "NULL: there are no warehouses."),
         ],
