@@ -60,14 +60,12 @@ fn parameters(user: &User) -> Vec<UserParameter> {
         };
         P::MaxConnections(Some((count.into(), scope)))
     }));
-    let texts: [(&Option<String>, fn(Option<String>) -> P); 5] = [
-        (&limits.idle_session_timeout, P::IdleSessionTimeout),
-        (&limits.grace_period, P::GracePeriod),
-        (&limits.runtime_cap, P::RuntimeCap),
-        (&limits.memory_cap, P::MemoryCap),
-        (&limits.temp_space_cap, P::TempSpaceCap),
-    ];
-    parameters.extend(texts.into_iter().filter(|(text, _)| text.is_some()).map(|(text, make)| make(text.clone())));
+    let text = |text: &Option<String>, make: fn(Option<String>) -> P| text.is_some().then(|| make(text.clone()));
+    parameters.extend(text(&limits.idle_session_timeout, P::IdleSessionTimeout));
+    parameters.extend(text(&limits.grace_period, P::GracePeriod));
+    parameters.extend(text(&limits.runtime_cap, P::RuntimeCap));
+    parameters.extend(text(&limits.memory_cap, P::MemoryCap));
+    parameters.extend(text(&limits.temp_space_cap, P::TempSpaceCap));
     parameters.extend(limits.profile.as_ref().map(|profile| P::Profile(Some(ident(profile)))));
     parameters
         .extend(limits.resource_pool.as_ref().map(|pool| P::ResourcePool { pool: ident(pool), subcluster: None }));
@@ -105,7 +103,7 @@ pub(super) fn role_grants(catalog: &Catalog) -> Vec<Line> {
             let role = role_ident(catalog, grant.role);
             Line::new(
                 "role grant",
-                &role.0.clone(),
+                role.0.clone(),
                 Statement::GrantRole {
                     roles: vec![role],
                     grantees: vec![grantee_ident(catalog, grant.grantee)],
