@@ -435,7 +435,8 @@ mod tests {
         ] {
             let mut bytes = BytesMut::new();
             assert_eq!(numeric(&mut bytes, written), Ok(()));
-            let groups: Vec<i16> = bytes.chunks(2).map(|pair| i16::from_be_bytes([pair[0], pair[1]])).collect();
+            let groups: Vec<i16> =
+                bytes.chunks(2).filter_map(|pair| pair.try_into().ok()).map(i16::from_be_bytes).collect();
             assert_eq!(groups, expected, "{written}");
         }
     }

@@ -149,8 +149,13 @@ impl Console {
                 let known = self.context.registry.cancel(process_id, &secret);
                 debug!(%peer, process_id, known, "cancel request");
             }
-            Err(error) if error.report().is_none() => debug!(%peer, %error, "connection ended before login"),
-            Err(error) => warn!(%peer, %error, "login refused"),
+            Err(error) => match error.report() {
+                None => debug!(%peer, %error, "connection ended before login"),
+                Some(report) => {
+                    warn!(%peer, %error, "login refused");
+                    self.live.login_failed(peer.to_string(), report.message);
+                }
+            },
         }
     }
 
@@ -190,9 +195,7 @@ fn check_password(kept: &Verifiers, password: &str) -> bool {
     ScramVerifier::parse(kept.scram.reveal()).is_ok_and(|verifier| verifier.fits(password))
 }
 
-fn first_catalog(
-    options: &ConsoleOptions,
-) -> Result<(Catalog, Vec<switchyard_catalog::Delta>), ConsoleOpenError> {
+fn first_catalog(options: &ConsoleOptions) -> Result<(Catalog, Vec<switchyard_catalog::Delta>), ConsoleOpenError> {
     let superuser = Name::parse(SUPERUSER)?;
     let verifiers = options.password.as_ref().map(|password| make_verifiers(password.reveal()));
     Ok(Catalog::initial(options.database.clone(), superuser, verifiers))
@@ -217,7 +220,9 @@ async fn join(
             subcluster: options.subcluster.clone(),
         }),
         Some(node)
-            if node.host == host && node.port == port && node.kind == (NodeKind::Member { upstream: upstream.clone() }) =>
+            if node.host == host
+                && node.port == port
+                && node.kind == (NodeKind::Member { upstream: upstream.clone() }) =>
         {
             None
         }
@@ -225,8 +230,15 @@ async fn join(
     };
     let mut joined = catalog.clone();
     if let Some(change) = change {
+        let mut changes = vec![change];
+        // On an empty store nobody can have made the subcluster that the first member is to join.
+        if let Some(name) = options.subcluster.clone().filter(|name| catalog.subclusters().named(name).is_none())
+            && !deltas.is_empty()
+        {
+            changes.insert(0, Change::CreateSubcluster { name, primary: false });
+        }
         let applied = catalog
-            .apply(&[change])
+            .apply(&changes)
             .map_err(|source| ConsoleOpenError::Join { node: options.node_name.clone(), source })?;
         joined = applied.catalog;
         deltas.extend(applied.deltas);

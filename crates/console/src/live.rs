@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use switchyard_catalog::{Catalog, Name};
-use switchyard_engine::{HostInterface, Live, LiveSession, NodeEvent};
+use switchyard_engine::{HostInterface, Live, LiveSession, LoginFailure, NodeEvent};
 use switchyard_session::{Registry, SessionEntry, SessionState};
 
 /// How many ended sessions are remembered.
 const ENDED_SESSIONS_MAX: usize = 1_000;
+
+/// How many failed logins are remembered.
+const LOGIN_FAILURES_MAX: usize = 1_000;
 
 /// How many state changes of nodes are remembered.
 const NODE_EVENTS_MAX: usize = 10_000;
@@ -25,6 +28,7 @@ pub(crate) fn now_us() -> i64 {
 pub(crate) struct LiveState {
     start_us: i64,
     ended: Mutex<VecDeque<(LiveSession, i64)>>,
+    failures: Mutex<VecDeque<LoginFailure>>,
     events: Mutex<VecDeque<NodeEvent>>,
 }
 
@@ -39,7 +43,12 @@ impl LiveState {
             time_us: start_us,
             reason: "the member started".to_owned(),
         });
-        Self { start_us, ended: Mutex::default(), events: Mutex::new(event.into_iter().collect()) }
+        Self {
+            start_us,
+            ended: Mutex::default(),
+            failures: Mutex::default(),
+            events: Mutex::new(event.into_iter().collect()),
+        }
     }
 
     /// A session is over.
@@ -51,6 +60,15 @@ impl LiveState {
         ended.push_back((session, now_us()));
     }
 
+    /// A login has failed.
+    pub(crate) fn login_failed(&self, client: String, reason: String) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        while failures.len() >= LOGIN_FAILURES_MAX {
+            failures.pop_front();
+        }
+        failures.push_back(LoginFailure { time_us: now_us(), client, reason });
+    }
+
     /// All of it now.
     pub(crate) fn now(&self, catalog: &Catalog, node: &Name, registry: &Registry) -> Live {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
@@ -60,8 +78,9 @@ impl LiveState {
         Live {
             node: catalog.nodes().named(node).map(|node| node.id),
             start_us: self.start_us,
-            sessions: registry.sessions().iter().map(|entry| shown(entry)).collect(),
+            sessions: registry.sessions().iter().map(shown).collect(),
             ended_sessions: self.ended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
+            login_failures: self.failures.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
             node_events: events.iter().cloned().collect(),
             interfaces: interfaces(),
             build: concat!("switchyard ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -92,6 +111,7 @@ pub(crate) fn shown(entry: &Arc<SessionEntry>) -> LiveSession {
         authentication_name: String::new(),
         protocol: i64::from(entry.version.major) << 16 | i64::from(entry.version.minor),
         workload: activity.workload.unwrap_or_default(),
+        startup: activity.startup,
     }
 }
 

@@ -25,7 +25,7 @@ use pgwire::messages::simplequery::Query;
 use pgwire::messages::startup::{BackendKeyData, ParameterStatus, SecretKey};
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage, ProtocolVersion};
 use pgwire::tokio::server::{PgWireMessageServerCodec, process_error, process_message};
-use switchyard_dialect::Parsed;
+use switchyard_dialect::{Parsed, Statement};
 use switchyard_engine::plan::Rows;
 use switchyard_engine::{ClientError, Described, OutputColumn, PgType, QueryRows, Scalar, SqlState, Warning};
 use switchyard_session::Client;
@@ -45,7 +45,8 @@ use crate::session::{Answer, Outcome, Session, columns};
 #[derive(Debug, Clone)]
 pub(crate) struct Prepared {
     source: Arc<str>,
-    parsed: Arc<Parsed>,
+    /// Absent for a statement of our own with `$1`, which is read when the values are known.
+    parsed: Option<Arc<Parsed>>,
     described: Arc<Described>,
 }
 
@@ -354,10 +355,11 @@ where
     let entry = Arc::clone(session.place.entry());
     let mut interrupted = std::pin::pin!(entry.interrupted());
     let outcome = run_interruptible(session, source, parsed, &[], interrupted.as_mut()).await;
-    let Outcome { warnings, answer } = match outcome {
+    let Outcome { mut warnings, answer } = match outcome {
         Ok(outcome) => outcome,
         Err(error) => return fail(client, error).await,
     };
+    warnings.retain(|warning| session.wants(warning));
     send_notices(client, warnings).await?;
     match answer {
         Answer::Tag(tag) => complete(client, &tag).await,
@@ -474,6 +476,52 @@ fn fields(columns: &[OutputColumn], format: &Format) -> Vec<FieldInfo> {
     columns.iter().enumerate().map(field).collect()
 }
 
+/// Reads a statement to be prepared; for one of our own with parameters, as if they were all NULL.
+fn read_text(sql: &str) -> Result<Vec<Parsed>, switchyard_dialect::SyntaxError> {
+    let plain = switchyard_dialect::parse(sql);
+    match switchyard_dialect::parameter_count(sql) {
+        Ok(count @ 1..) => {
+            let nothing = vec![switchyard_dialect::Literal::Null; count];
+            let ours = switchyard_dialect::bind(sql, &nothing).and_then(|bound| switchyard_dialect::parse(&bound));
+            match ours {
+                Ok(statements) if !statements.iter().any(|one| matches!(one.statement, Statement::Sql(_))) => {
+                    Ok(statements)
+                }
+                _ => plain,
+            }
+        }
+        _ => plain,
+    }
+}
+
+/// A parameter as a literal of our own statements.
+fn literal(value: &Scalar) -> Result<switchyard_dialect::Literal, ClientError> {
+    use switchyard_dialect::Literal;
+    Ok(match value {
+        Scalar::Null => Literal::Null,
+        Scalar::Bool(value) => Literal::Bool(*value),
+        Scalar::Int(value) => Literal::Number(value.to_string()),
+        Scalar::Float4(value) => Literal::Number(value.to_string()),
+        Scalar::Float8(value) => Literal::Number(value.to_string()),
+        Scalar::Text(value) => Literal::Text(value.clone()),
+        _ => {
+            let message = "parameters of this type are not taken by management statements";
+            return Err(ClientError::new(SqlState::FeatureNotSupported, message));
+        }
+    })
+}
+
+/// The statement with its values in it.
+fn bound(prepared: &Prepared, values: &[Scalar]) -> Result<Arc<Parsed>, ClientError> {
+    if let Some(parsed) = &prepared.parsed {
+        return Ok(Arc::clone(parsed));
+    }
+    let literals = values.iter().map(literal).collect::<Result<Vec<_>, _>>()?;
+    let text = switchyard_dialect::bind(&prepared.source, &literals)?;
+    let parsed = switchyard_dialect::parse(&text)?.pop();
+    parsed.map(Arc::new).ok_or_else(|| ClientError::new(SqlState::SyntaxError, "the statement is empty"))
+}
+
 /// Prepares statements for a session.
 pub(crate) struct Parser(Arc<Mutex<Session>>);
 
@@ -486,7 +534,7 @@ impl QueryParser for Parser {
         C: ClientInfo + Unpin + Send + Sync,
     {
         let mut session = self.0.lock().await;
-        let mut statements = match switchyard_dialect::parse(sql) {
+        let mut statements = match read_text(sql) {
             Ok(statements) => statements,
             Err(error) => {
                 session.syntax_failed();
@@ -499,12 +547,21 @@ impl QueryParser for Parser {
             return Err(to_pgwire(ClientError::new(SqlState::SyntaxError, message)));
         }
         let Some(parsed) = statements.pop() else { return Ok(None) };
+        let template = match parsed.statement {
+            Statement::Sql(_) => 0,
+            _ => switchyard_dialect::parameter_count(sql).unwrap_or_default(),
+        };
         let declared: Vec<Option<PgType>> = types.iter().map(|own| own.as_ref().and_then(kind_of)).collect();
-        let described = session.describe(sql, &parsed.statement, &declared).await.map_err(|error| {
+        let mut described = session.describe(sql, &parsed.statement, &declared).await.map_err(|error| {
             session.syntax_failed();
             to_pgwire(error)
         })?;
-        Ok(Some(Prepared { source: sql.into(), parsed: Arc::new(parsed), described: Arc::new(described) }))
+        if template > 0 {
+            let kind = |index| declared.get(index).copied().flatten().unwrap_or(PgType::Text);
+            described.parameters = (0..template).map(kind).collect();
+        }
+        let parsed = (template == 0).then(|| Arc::new(parsed));
+        Ok(Some(Prepared { source: sql.into(), parsed, described: Arc::new(described) }))
     }
 
     fn get_parameter_types(&self, statement: &Prepared) -> PgWireResult<Vec<Type>> {
@@ -548,22 +605,26 @@ impl ExtendedQueryHandler for Handler {
     {
         let mut session = self.session.lock().await;
         let prepared = &portal.statement.statement;
-        let outcome = match parameters(portal, &prepared.described) {
-            Ok(parameters) => execute(&mut session, &prepared.source, &prepared.parsed, &parameters).await,
+        let values = parameters(portal, &prepared.described);
+        let ready = values.and_then(|values| Ok((bound(prepared, &values)?, values)));
+        let parsed = ready.as_ref().ok().map(|(parsed, _)| Arc::clone(parsed));
+        let outcome = match &ready {
+            Ok((parsed, values)) => execute(&mut session, &prepared.source, parsed, values).await,
             Err(error) => {
                 session.statement_failed();
-                Err(error)
+                Err(error.clone())
             }
         };
         session.rest();
         client.set_transaction_status(status(&session));
-        let Outcome { warnings, answer } = match outcome {
+        let Outcome { mut warnings, answer } = match outcome {
             Ok(outcome) => outcome,
             Err(error) => {
                 fail(client, error).await?;
                 return Ok(Response::EmptyQuery);
             }
         };
+        warnings.retain(|warning| session.wants(warning));
         send_notices(client, warnings).await?;
         for (name, value) in session.reports() {
             let status = ParameterStatus::new(name.to_owned(), value);
@@ -571,7 +632,7 @@ impl ExtendedQueryHandler for Handler {
         }
         let format = &portal.result_column_format;
         match answer {
-            Answer::Tag(tag) => Ok(ended(&tag, &prepared.parsed)),
+            Answer::Tag(tag) => Ok(ended(&tag, parsed.as_deref())),
             Answer::Rows(rows) => {
                 // pgwire would count these rows in the tag.
                 for row in known_rows(&rows, format, &session)? {
@@ -604,7 +665,7 @@ async fn run_interruptible(
     parameters: &[Scalar],
     interrupted: std::pin::Pin<&mut tokio::sync::futures::Notified<'_>>,
 ) -> Result<Outcome, ClientError> {
-    if !matches!(parsed.statement, switchyard_dialect::Statement::Sql(_)) {
+    if !matches!(parsed.statement, Statement::Sql(_)) {
         return session.run(source, parsed, parameters).await;
     }
     tokio::select! {
@@ -632,11 +693,10 @@ fn parameters(portal: &Portal<Prepared>, described: &Described) -> Result<Vec<Sc
     portal.parameters.iter().zip(&described.parameters).enumerate().map(read).collect()
 }
 
-fn ended(tag: &str, parsed: &Parsed) -> Response {
-    use switchyard_dialect::Statement;
-    match parsed.statement {
-        Statement::Begin { .. } => Response::TransactionStart(Tag::new(tag)),
-        Statement::Commit | Statement::Rollback => Response::TransactionEnd(Tag::new(tag)),
+fn ended(tag: &str, parsed: Option<&Parsed>) -> Response {
+    match parsed.map(|parsed| &parsed.statement) {
+        Some(Statement::Begin { .. }) => Response::TransactionStart(Tag::new(tag)),
+        Some(Statement::Commit | Statement::Rollback) => Response::TransactionEnd(Tag::new(tag)),
         _ => Response::Execution(Tag::new(tag)),
     }
 }

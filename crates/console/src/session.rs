@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use switchyard_catalog::{Change, Name};
-use switchyard_dialect::{Parsed, Redacted, Statement};
+use switchyard_dialect::{MetaFunction, Parsed, Redacted, Statement, UserAction, UserParameter};
 use switchyard_engine::plan::{
     Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
 };
@@ -82,7 +82,10 @@ impl Session {
             user: place.user_name.to_string(),
             client: place.client.map_or_else(|| "[local]".to_owned(), |client| client.to_string()),
         };
-        place.update(|activity| activity.authentication = authentication);
+        place.update(|activity| {
+            activity.authentication = authentication;
+            activity.startup = parameters.into();
+        });
         let seen_version = catalog.version();
         let mut session =
             Self { console, place, state, transaction: None, failed: false, queries: None, seen_version, author };
@@ -208,6 +211,7 @@ impl Session {
             ));
         }
         self.refresh();
+        self.check_user(&parsed.statement)?;
         match self.plan(&parsed.statement) {
             Ok(plan) => self.execute(plan, source, parsed, parameters).await,
             Err(error) => {
@@ -215,6 +219,22 @@ impl Session {
                 Err(error)
             }
         }
+    }
+
+    /// The user may have been dropped since the login, or must choose a new password first.
+    fn check_user(&self, statement: &Statement) -> Result<(), ClientError> {
+        let catalog = self.catalog();
+        let name = &self.place.user_name;
+        let Some(user) = catalog.users().find(self.state.user_id) else {
+            let message = format!("user \"{name}\" has been dropped");
+            return Err(ClientError::new(SqlState::InvalidAuthorization, message));
+        };
+        if !user.password_expired || renews_password(statement, &user.name) {
+            return Ok(());
+        }
+        let message = format!("the password of user \"{name}\" has expired");
+        Err(ClientError::new(SqlState::InvalidPassword, message)
+            .with_hint(format!("ALTER USER {name} IDENTIFIED BY 'new' REPLACE 'old' sets a new one.")))
     }
 
     fn plan(&self, statement: &Statement) -> Result<Plan, ClientError> {
@@ -261,6 +281,7 @@ impl Session {
     }
 
     async fn change(&mut self, plan: Changes, statement: &Statement) -> Result<Outcome, ClientError> {
+        self.keep_own_node(&plan.changes)?;
         let mut warnings = plan.warnings;
         let text = Redacted(statement).to_string();
         let alone = self.transaction.is_none();
@@ -287,6 +308,29 @@ impl Session {
         let answer = plan.answer.map_or_else(|| Answer::Tag(plan.tag.to_owned()), Answer::Rows);
         self.refresh();
         Ok(Outcome { warnings, answer })
+    }
+
+    /// A member that runs cannot be taken out of the catalog from under itself.
+    fn keep_own_node(&self, changes: &[Change]) -> Result<(), ClientError> {
+        let own = &self.console.node_name;
+        let drops = |change: &Change| matches!(change, Change::DropNode { name, .. } if name == own);
+        if changes.iter().any(drops) {
+            return Err(ClientError::new(
+                SqlState::ObjectInUse,
+                format!("node \"{own}\" is this member and is running"),
+            )
+            .with_hint("Stop the member first, and drop its node on another one."));
+        }
+        Ok(())
+    }
+
+    /// Whether notices are sent: `client_min_messages` may ask for warnings or errors only.
+    pub(crate) fn wants(&self, warning: &Warning) -> bool {
+        match settings::value_of("client_min_messages", &self.state, &self.catalog()).as_str() {
+            "error" => false,
+            "warning" => !warning.notice,
+            _ => true,
+        }
     }
 
     async fn commit(&mut self) -> Result<(), ClientError> {
@@ -390,10 +434,7 @@ impl Session {
 
     fn open_transaction(&mut self, verb: &str) -> Result<&mut Transaction, ClientError> {
         let error = || {
-            ClientError::new(
-                SqlState::NoActiveTransaction,
-                format!("{verb} can only be used in transaction blocks"),
-            )
+            ClientError::new(SqlState::NoActiveTransaction, format!("{verb} can only be used in transaction blocks"))
         };
         self.transaction.as_mut().filter(|transaction| transaction.explicit).ok_or_else(error)
     }
@@ -577,7 +618,16 @@ impl Session {
             Ok(Plan::Session(step)) => step.answer,
             _ => None,
         };
-        Ok(Described { parameters: Vec::new(), columns: rows.map(|rows| columns(&rows)).unwrap_or_default() })
+        let columns = match (rows, statement) {
+            (Some(rows), _) => columns(&rows),
+            (None, Statement::Function { function, typed, alias, .. }) => {
+                let name = alias.as_ref().map_or(typed, |alias| &alias.0).clone();
+                let kind = if *function == MetaFunction::HasRole { PgType::Bool } else { PgType::Varchar };
+                vec![OutputColumn { name, kind }]
+            }
+            _ => Vec::new(),
+        };
+        Ok(Described { parameters: Vec::new(), columns })
     }
 
     /// The session is over.
@@ -594,6 +644,13 @@ pub(crate) fn columns(rows: &Rows) -> Vec<OutputColumn> {
         switchyard_engine::plan::ColumnKind::Bool => PgType::Bool,
     };
     rows.columns.iter().map(|(name, own)| OutputColumn { name: name.clone(), kind: kind(*own) }).collect()
+}
+
+/// Whether a statement is the one that ends the expiry of the user's own password.
+fn renews_password(statement: &Statement, user: &Name) -> bool {
+    let Statement::AlterUser { name, action: UserAction::Parameters(parameters) } = statement else { return false };
+    name.0.to_lowercase() == user.folded()
+        && parameters.iter().all(|parameter| matches!(parameter, UserParameter::IdentifiedBy { .. }))
 }
 
 fn ends_failed_transaction(statement: &Statement) -> bool {

@@ -37,6 +37,7 @@ states! {
     ReadOnlyTransaction = "25006",
     NoActiveTransaction = "25P01",
     FailedTransaction = "25P02",
+    InvalidAuthorization = "28000",
     InvalidPassword = "28P01",
     /// Vertica's code for objects that others depend on.
     DependentObjects = "2BV01",

@@ -62,6 +62,19 @@ pub struct LiveSession {
     pub protocol: i64,
     /// The workload in force; empty when none.
     pub workload: String,
+    /// The parameters of the startup packet, in order.
+    pub startup: Arc<[(String, String)]>,
+}
+
+/// A login that failed.
+#[derive(Debug, Clone)]
+pub struct LoginFailure {
+    /// Microseconds since 1970-01-01 UTC.
+    pub time_us: i64,
+    /// The client's address and port.
+    pub client: String,
+    /// Why, as the client was told.
+    pub reason: String,
 }
 
 /// A node's state as the members see it.
@@ -101,6 +114,8 @@ pub struct Live {
     pub sessions: Vec<LiveSession>,
     /// Sessions that ended, the newest last; bounded.
     pub ended_sessions: Vec<(LiveSession, i64)>,
+    /// Logins that failed, the newest last; bounded.
+    pub login_failures: Vec<LoginFailure>,
     /// State changes, the newest last; bounded.
     pub node_events: Vec<NodeEvent>,
     /// The host's interfaces.

@@ -29,6 +29,8 @@ pub use cells::{PgType, Scalar};
 pub use error::QueryError;
 pub use guard::{Needs, needs};
 
+#[cfg(test)]
+use crate::error::SqlState;
 use crate::snapshot::Snapshot;
 
 /// What one query may use.
@@ -113,6 +115,7 @@ impl Queries {
         config.options_mut().sql_parser.dialect = datafusion::config::Dialect::PostgreSQL;
         config.options_mut().sql_parser.map_string_types_to_utf8view = false;
         config.options_mut().sql_parser.collect_spans = true;
+        config.options_mut().execution.time_zone = Some("+00:00".to_owned());
         let context = SessionContext::new_with_config_rt(config, runtime);
         context.register_catalog(database, Arc::new(provider::SystemCatalog::new(Arc::clone(&current))));
         functions::register(&context, &current);
@@ -213,3 +216,6 @@ fn row_stream(
     });
     rows.flat_map(futures::stream::iter).boxed()
 }
+
+#[cfg(test)]
+mod tests;

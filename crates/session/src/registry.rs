@@ -99,6 +99,8 @@ pub struct Activity {
     pub last_duration_us: Option<i64>,
     /// How the user proved who it is: in lower case, as CREATE AUTHENTICATION names it.
     pub authentication: &'static str,
+    /// The parameters of the startup packet, in order.
+    pub startup: Arc<[(String, String)]>,
 }
 
 /// What a session is doing, in PostgreSQL's words.
@@ -231,6 +233,7 @@ impl Registry {
                     statements: 0,
                     last_duration_us: None,
                     authentication: "",
+                    startup: Arc::new([]),
                 }),
                 cancel: Notify::new(),
                 end: watch::Sender::new(false),

@@ -16,6 +16,7 @@
 //! `connection NAME` without `user:` is another session of the superuser. Errors read
 //! `[SQLSTATE] message; DETAIL: ...; HINT: ...; POSITION: ...`. An answer of one value with several lines is one row for
 //! each line.
+#![expect(clippy::result_large_err, reason = "the runner's own error type; it is made once a failing record")]
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

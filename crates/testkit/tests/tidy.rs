@@ -1,5 +1,11 @@
 //! What we believe about the repository, without a server: the arrows between crates, sizes, words, files of SQL.
-#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may end here")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test may end here"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

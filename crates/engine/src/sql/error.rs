@@ -61,19 +61,15 @@ impl QueryError {
     /// As the client is told it; `source` is the whole string that was sent.
     pub fn told(self, source: &str) -> ClientError {
         let position = self.location.and_then(|(line, column)| character_of(source, line, column));
-        ClientError {
-            detail: self.detail,
-            hint: self.hint,
-            position,
-            ..ClientError::new(self.sqlstate, self.message)
-        }
+        ClientError { detail: self.detail, hint: self.hint, position, ..ClientError::new(self.sqlstate, self.message) }
     }
 }
 
 /// The character, from 1, at a line and column, both from 1.
 fn character_of(source: &str, line: u64, column: u64) -> Option<usize> {
     let (line, column) = (usize::try_from(line).ok()?, usize::try_from(column).ok()?);
-    let before = source.split_inclusive('\n').take(line.checked_sub(1)?).map(|line| line.chars().count()).sum::<usize>();
+    let before =
+        source.split_inclusive('\n').take(line.checked_sub(1)?).map(|line| line.chars().count()).sum::<usize>();
     Some(before.saturating_add(column))
 }
 
@@ -170,7 +166,9 @@ fn arrow(error: &ArrowError) -> QueryError {
     match error {
         ArrowError::DivideByZero => QueryError::new(SqlState::DivisionByZero, "division by zero"),
         ArrowError::ArithmeticOverflow(_) => QueryError::new(SqlState::NumberOutOfRange, "integer out of range"),
-        ArrowError::CastError(text) | ArrowError::ParseError(text) => QueryError::new(SqlState::InvalidTextRepresentation, sentence(text)),
+        ArrowError::CastError(text) | ArrowError::ParseError(text) => {
+            QueryError::new(SqlState::InvalidTextRepresentation, sentence(text))
+        }
         ArrowError::MemoryError(_) => QueryError::new(SqlState::OutOfMemory, "out of memory for the query"),
         ArrowError::ExternalError(error) => match error.downcast_ref::<DataFusionError>() {
             Some(error) => classify(error),
@@ -204,7 +202,8 @@ fn plan(text: &str) -> QueryError {
     if text.contains("must appear in the GROUP BY clause") || text.contains("must be in GROUP BY") {
         return QueryError::new(SqlState::GroupingError, sentence(text));
     }
-    if text.contains("Column in SELECT must be in GROUP BY") || text.contains("could not be resolved from available columns")
+    if text.contains("Column in SELECT must be in GROUP BY")
+        || text.contains("could not be resolved from available columns")
     {
         return QueryError::new(SqlState::GroupingError, sentence(text));
     }

@@ -36,13 +36,11 @@ pub(super) fn register(context: &SessionContext, current_snapshot: &Current) {
     text("current_role", user);
     text("current_session", |snapshot| Some(snapshot.session.session_id.clone()));
     let seen = Arc::clone(current_snapshot);
-    let pid: ScalarFunctionImplementation = Arc::new(move |_| {
-        Ok(ColumnarValue::Scalar(ScalarValue::Int32(Some(current(&seen).session.process_id))))
-    });
+    let pid: ScalarFunctionImplementation =
+        Arc::new(move |_| Ok(ColumnarValue::Scalar(ScalarValue::Int32(Some(current(&seen).session.process_id)))));
     context.register_udf(create_udf("pg_backend_pid", vec![], DataType::Int32, Volatility::Stable, pid));
     let seen = Arc::clone(current_snapshot);
-    let setting: ScalarFunctionImplementation =
-        Arc::new(move |arguments| current_setting(&current(&seen), arguments));
+    let setting: ScalarFunctionImplementation = Arc::new(move |arguments| current_setting(&current(&seen), arguments));
     context.register_udf(create_udf(
         "current_setting",
         vec![DataType::Utf8],

@@ -1,6 +1,6 @@
 //! What is let through to DataFusion: queries, and EXPLAIN of queries.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
@@ -9,6 +9,7 @@ use sqlparser::ast::{
 };
 
 use super::error::QueryError;
+use crate::error::SqlState;
 use crate::tables;
 
 /// What a statement reads that must be fetched before it runs.
@@ -77,7 +78,55 @@ fn keyword(statement: &Statement) -> String {
     }
 }
 
+/// How many table references a query may have when each of its WITH queries is written out where it is used: that is
+/// what the planner does with them, and a chain of them doubles with each link.
+const REFERENCES_MAX: u64 = 1_000;
+
+/// Refuses a query that would be planned for ever.
+fn check_size(query: &Query) -> Result<(), QueryError> {
+    let mut sizes = Sizes::default();
+    let _: ControlFlow<()> = query.visit(&mut sizes);
+    let total = sizes.of(query);
+    if total <= REFERENCES_MAX {
+        return Ok(());
+    }
+    let message =
+        format!("the query refers to more than {REFERENCES_MAX} tables once its WITH queries are written out");
+    Err(QueryError::new(SqlState::StatementTooComplex, message))
+}
+
+/// WITH queries by name, with the table references each stands for.
+#[derive(Default)]
+struct Sizes(BTreeMap<String, u64>);
+
+impl Sizes {
+    fn of(&self, query: &Query) -> u64 {
+        let mut total = 0u64;
+        let _: ControlFlow<()> = visit_relations(query, |name| {
+            let own = last_part(name).and_then(|name| self.0.get(&name.to_lowercase()).copied());
+            total = total.saturating_add(own.unwrap_or(1));
+            ControlFlow::Continue(())
+        });
+        total
+    }
+}
+
+impl Visitor for Sizes {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        for table in query.with.iter().flat_map(|with| &with.cte_tables) {
+            let size = self.of(&table.query).max(1);
+            let name = table.alias.name.value.to_lowercase();
+            let known = self.0.entry(name).or_default();
+            *known = (*known).max(size);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 fn check_query(query: &Query) -> Result<(), QueryError> {
+    check_size(query)?;
     let mut found = None;
     let mut visitor = Forbidden(&mut found);
     let _: ControlFlow<()> = query.visit(&mut visitor);
@@ -146,7 +195,8 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_relation(&mut self, name: &mut ObjectName) -> ControlFlow<()> {
-        let known = last_part(name).is_some_and(|last| tables::all().any(|table| table.name.eq_ignore_ascii_case(last)));
+        let known =
+            last_part(name).is_some_and(|last| tables::all().any(|table| table.name.eq_ignore_ascii_case(last)));
         if known {
             for part in &mut name.0 {
                 if let sqlparser::ast::ObjectNamePart::Identifier(ident) = part {

@@ -36,7 +36,11 @@ pub(super) const TABLES: &[SystemTable] = &[
         description: "Every setting, its value and where that comes from.",
         columns: &[
             column("name", Kind::Varchar, "The setting."),
-            column("setting", Kind::Varchar, "The value in force for this session; masked for others than the superuser."),
+            column(
+                "setting",
+                Kind::Varchar,
+                "The value in force for this session; masked for others than the superuser.",
+            ),
             column("default_value", Kind::Varchar, "The value when nothing is set."),
             column("source", Kind::Varchar, "default, database, node, user or session."),
             column("value_type", Kind::Varchar, "bool, integer, enum, string or interval."),

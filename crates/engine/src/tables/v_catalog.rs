@@ -234,7 +234,11 @@ pub(super) const TABLES: &[SystemTable] = &[
             column("object_name", Kind::Varchar, "The name of what is granted."),
             column("object_schema", Kind::Varchar, "Empty."),
             column("object_type", Kind::Varchar, "ROLE, WORKLOAD or CLIENTAUTHENTICATION."),
-            column("privileges_description", Kind::Varchar, "USAGE for workloads; empty for roles, * with admin option."),
+            column(
+                "privileges_description",
+                Kind::Varchar,
+                "USAGE for workloads; empty for roles, * with admin option.",
+            ),
         ],
         visibility: Visibility::Own,
         rows: grants,
@@ -286,7 +290,9 @@ fn export_address(catalog: &Catalog, node: &Node) -> String {
     }
     let in_subnet = catalog.database().export_subnet.and_then(|id| catalog.subnets().find(id)).and_then(|subnet| {
         let hosts = catalog.network_interfaces().iter().filter(|interface| interface.node == node.id);
-        hosts.map(|interface| &interface.host).find(|host| matches!(host, Host::Ip(ip) if in_prefix(*ip, subnet.prefix)))
+        hosts
+            .map(|interface| &interface.host)
+            .find(|host| matches!(host, Host::Ip(ip) if in_prefix(*ip, subnet.prefix)))
     });
     in_subnet.map_or_else(|| node.host.clone(), ToString::to_string)
 }
@@ -412,9 +418,10 @@ fn load_balance_groups(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsE
                 "Network Address Group",
                 ids.iter().map(|id| catalog.network_addresses().find(*id).map(|address| &address.name)).collect(),
             ),
-            GroupMembers::FaultGroups(ids) => {
-                ("Fault Group", ids.iter().map(|id| catalog.fault_groups().find(*id).map(|group| &group.name)).collect())
-            }
+            GroupMembers::FaultGroups(ids) => (
+                "Fault Group",
+                ids.iter().map(|id| catalog.fault_groups().find(*id).map(|group| &group.name)).collect(),
+            ),
             GroupMembers::Subclusters(ids) => (
                 "Subcluster",
                 ids.iter().map(|id| catalog.subclusters().find(*id).map(|subcluster| &subcluster.name)).collect(),
@@ -547,7 +554,8 @@ fn granted_list(catalog: &Catalog, grantee: Grantee) -> String {
 
 fn default_roles(catalog: &Catalog, user: &User) -> String {
     let names = |ids: Vec<RoleId>| {
-        let names: Vec<&str> = ids.iter().filter_map(|id| catalog.roles().find(*id)).map(|role| role.name.as_str()).collect();
+        let names: Vec<&str> =
+            ids.iter().filter_map(|id| catalog.roles().find(*id)).map(|role| role.name.as_str()).collect();
         names.join(", ")
     };
     match &user.default_roles {
@@ -627,7 +635,8 @@ fn grants(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
             Grantee::User(id) => (catalog.users().find(id).map(|user| user.name.as_str()), id.as_i64()),
             Grantee::Role(id) => (catalog.roles().find(id).map(|role| role.name.as_str()), id.as_i64()),
         };
-        let grantor: Option<&User> = Option::or(grantor, owner).and_then(|id| catalog.users().find(id)).map(AsRef::as_ref);
+        let grantor: Option<&User> =
+            Option::or(grantor, owner).and_then(|id| catalog.users().find(id)).map(AsRef::as_ref);
         rows.push([
             holder.into(),
             holder_id.into(),
@@ -709,7 +718,11 @@ mod tests {
             ("fd9b:1fcc:1dc4:78d4::5", "fd9b:1fcc:1dc4:78d3::", false),
             ("10.10.10.7", "fd9b::", false),
         ] {
-            assert_eq!(Ok(expected), (|| Ok::<_, String>(in_prefix(ip(address)?, ip(prefix)?)))(), "{address} in {prefix}");
+            assert_eq!(
+                Ok(expected),
+                (|| Ok::<_, String>(in_prefix(ip(address)?, ip(prefix)?)))(),
+                "{address} in {prefix}"
+            );
         }
     }
 }

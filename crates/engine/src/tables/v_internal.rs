@@ -1,6 +1,6 @@
 //! `v_internal`: what drivers' own tests look at (`reference/vertica-sql.md` §7, Data collector).
 
-use super::v_monitor::visible;
+use super::v_monitor::{node_name, visible};
 use super::{Cell, Column, Kind, Rows, RowsError, SystemTable, Visibility, column};
 use crate::snapshot::{LiveSession, Snapshot};
 
@@ -34,6 +34,46 @@ pub(super) const TABLES: &[SystemTable] = &[
     },
     SystemTable {
         schema: "v_internal",
+        name: "dc_client_server_messages",
+        description: "What clients sent at startup, a row a parameter; others than the superuser see their own.",
+        columns: &[
+            column("time", Kind::Timestamptz, "When the client had logged in."),
+            column("node_name", Kind::Varchar, "The connection node."),
+            column("session_id", Kind::Varchar, "The session."),
+            column("user_name", Kind::Varchar, "The user."),
+            column("message_type", Kind::Varchar, "^+: the startup packet."),
+            column("contents", Kind::Varchar, "The parameter and its value: name: value."),
+        ],
+        visibility: Visibility::Own,
+        rows: client_server_messages,
+    },
+    SystemTable {
+        schema: "v_internal",
+        name: "dc_login_failures",
+        description: "The logins that failed, bounded.",
+        columns: &[
+            column("time", Kind::Timestamptz, "When."),
+            column("node_name", Kind::Varchar, "The connection node."),
+            column("client_hostname", Kind::Varchar, "The client's address and port."),
+            column("reason", Kind::Varchar, "Why, as the client was told."),
+        ],
+        visibility: Visibility::Superuser,
+        rows: login_failures,
+    },
+    SystemTable {
+        schema: "v_internal",
+        name: "dc_startups",
+        description: "When this member started.",
+        columns: &[
+            column("time", Kind::Timestamptz, "When."),
+            column("node_name", Kind::Varchar, "The member's node."),
+            column("version", Kind::Varchar, "The program and its version."),
+        ],
+        visibility: Visibility::All,
+        rows: startups,
+    },
+    SystemTable {
+        schema: "v_internal",
         name: "vs_client_connections",
         description: "How many clients each node has.",
         columns: &[
@@ -47,10 +87,9 @@ pub(super) const TABLES: &[SystemTable] = &[
 ];
 
 fn push(snapshot: &Snapshot, rows: &mut Rows, session: &LiveSession, time_us: i64) -> Result<(), RowsError> {
-    let node = snapshot.live.node.and_then(|id| snapshot.catalog.nodes().find(id));
     rows.push([
         Cell::Time(time_us),
-        node.map(|node| node.name.as_str()).into(),
+        node_name(snapshot),
         session.session_id.as_str().into(),
         session.user.as_str().into(),
         session.client.as_str().into(),
@@ -61,7 +100,7 @@ fn push(snapshot: &Snapshot, rows: &mut Rows, session: &LiveSession, time_us: i6
 }
 
 /// The ended sessions that the asking session may see, with their ends.
-fn visible_ended<'a>(snapshot: &'a Snapshot) -> impl Iterator<Item = &'a (LiveSession, i64)> {
+fn visible_ended(snapshot: &Snapshot) -> impl Iterator<Item = &(LiveSession, i64)> {
     let superuser = snapshot.superuser();
     let user = snapshot.catalog.users().find(snapshot.session.user_id);
     let own = move |name: &str| superuser || user.is_some_and(|user| user.name.as_str() == name);
@@ -81,6 +120,39 @@ fn session_ends(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
         push(snapshot, rows, session, *end)?;
     }
     Ok(())
+}
+
+fn client_server_messages(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    let ended = visible_ended(snapshot).map(|(session, _)| session);
+    for session in ended.chain(visible(snapshot)) {
+        for (name, value) in session.startup.iter() {
+            rows.push([
+                Cell::Time(session.login_us),
+                node_name(snapshot),
+                session.session_id.as_str().into(),
+                session.user.as_str().into(),
+                "^+".into(),
+                format!("{name}: {value}").into(),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+fn login_failures(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    for failure in &snapshot.live.login_failures {
+        rows.push([
+            Cell::Time(failure.time_us),
+            node_name(snapshot),
+            failure.client.as_str().into(),
+            failure.reason.as_str().into(),
+        ])?;
+    }
+    Ok(())
+}
+
+fn startups(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    rows.push([Cell::Time(snapshot.live.start_us), node_name(snapshot), snapshot.live.build.as_str().into()])
 }
 
 fn client_connections(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {

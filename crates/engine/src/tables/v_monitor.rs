@@ -182,7 +182,8 @@ pub(super) const TABLES: &[SystemTable] = &[
     },
 ];
 
-fn node_name(snapshot: &Snapshot) -> Cell<'_> {
+/// The answering member's node.
+pub(super) fn node_name(snapshot: &Snapshot) -> Cell<'_> {
     snapshot.live.node.and_then(|id| snapshot.catalog.nodes().find(id)).map(|node| node.name.as_str()).into()
 }
 
@@ -196,7 +197,7 @@ fn time<'a>(value: Option<i64>) -> Cell<'a> {
 }
 
 /// The sessions that the asking session may see.
-pub(super) fn visible<'a>(snapshot: &'a Snapshot) -> impl Iterator<Item = &'a LiveSession> {
+pub(super) fn visible(snapshot: &Snapshot) -> impl Iterator<Item = &LiveSession> {
     let superuser = snapshot.superuser();
     let user = snapshot.catalog.users().find(snapshot.session.user_id);
     snapshot

@@ -1,0 +1,218 @@
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::parser::Parser;
+use switchyard_catalog::{Catalog, Change, Name, NodeKind};
+
+use super::*;
+use crate::snapshot::{Live, Snapshot};
+use crate::{SessionState, tables};
+
+fn name(text: &str) -> Name {
+    Name::parse(text).unwrap()
+}
+
+/// A catalog with one node, one user without rights, and a session of the superuser or of that user.
+fn snapshot(user: &str) -> Arc<Snapshot> {
+    let (catalog, _) = Catalog::initial(name("switchyard"), name("dbadmin"), None);
+    let node = Change::CreateNode {
+        name: name("node1"),
+        kind: NodeKind::Remote { upstream: None },
+        host: "10.0.0.1".to_owned(),
+        port: 5432,
+        subcluster: None,
+    };
+    let mira = Change::CreateUser { name: name("mira"), superuser: false, changes: Vec::new() };
+    let catalog = catalog.apply(&[node, mira]).unwrap().catalog;
+    let user = catalog.users().named(&name(user)).unwrap().id;
+    let node = catalog.nodes().iter().next().map(|node| node.id);
+    Arc::new(Snapshot {
+        session: Arc::new(SessionState::of_user(user, name("node1"))),
+        live: Arc::new(Live { node, ..Live::default() }),
+        catalog: Arc::new(catalog),
+        history: Arc::default(),
+        versions: Arc::new(BTreeMap::new()),
+        now_us: 0,
+    })
+}
+
+const LIMITS: QueryLimits = QueryLimits { memory_bytes_max: 64 << 20, time_ms_max: 60_000 };
+
+fn parsed(sql: &str) -> Statement {
+    Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap().pop().unwrap()
+}
+
+async fn ask(user: &str, limits: QueryLimits, sql: &str) -> Result<(Vec<OutputColumn>, Vec<Vec<Scalar>>), QueryError> {
+    let queries = Queries::new(snapshot(user), limits)?;
+    let mut result = queries.run(&parsed(sql), &[]).await?;
+    let mut rows = Vec::new();
+    while let Some(row) = result.rows.next().await {
+        rows.push(row?);
+    }
+    Ok((result.columns, rows))
+}
+
+async fn refusal(user: &str, limits: QueryLimits, sql: &str) -> QueryError {
+    match ask(user, limits, sql).await {
+        Ok(answer) => panic!("{sql} was answered: {answer:?}"),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test]
+async fn every_table_answers_all_its_columns_and_each_alone() {
+    let queries = Queries::new(snapshot("dbadmin"), LIMITS).unwrap();
+    for table in tables::all() {
+        let sql = format!("SELECT * FROM {}.{}", table.schema, table.name);
+        let result = queries.run(&parsed(&sql), &[]).await.unwrap();
+        let names: Vec<&str> = result.columns.iter().map(|column| column.name.as_str()).collect();
+        let declared: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
+        assert_eq!(names, declared, "{sql}");
+        let rows: Vec<_> = result.rows.collect().await;
+        assert!(rows.iter().all(Result::is_ok), "{sql}: {rows:?}");
+        for column in declared {
+            let sql = format!("SELECT {column} FROM {}", table.name);
+            let result = queries.run(&parsed(&sql), &[]).await.unwrap();
+            let alone: Vec<_> = result.rows.collect().await;
+            assert_eq!(alone.len(), rows.len(), "{sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn names_are_found_in_any_case_qualified_or_not() {
+    for sql in [
+        "SELECT node_name FROM nodes",
+        "SELECT NODE_NAME FROM V_CATALOG.Nodes",
+        "SELECT n.node_name FROM switchyard.v_catalog.nodes n",
+        "SELECT nodes.node_name FROM \"NODES\"",
+    ] {
+        let (columns, rows) = ask("dbadmin", LIMITS, sql).await.unwrap();
+        assert_eq!(columns.first().unwrap().name, "node_name");
+        assert_eq!(rows, [[Scalar::Text("node1".to_owned())]], "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn columns_are_named_as_postgresql_names_them() {
+    for (sql, expected) in [
+        (
+            "SELECT count(*), count(*), 1, 'x', node_id AS \"Id\" FROM nodes GROUP BY node_id",
+            vec!["count", "count", "?column?", "?column?", "Id"],
+        ),
+        ("SELECT upper(node_name), max(node_id) FROM nodes GROUP BY 1", vec!["upper", "max"]),
+        ("SELECT node_id::text, CAST(1 AS bigint), current_user FROM nodes", vec!["node_id", "int8", "current_user"]),
+        ("SELECT CASE WHEN true THEN 1 END", vec!["case"]),
+    ] {
+        let result = ask("dbadmin", LIMITS, sql).await;
+        let names: Vec<String> = result.unwrap().0.into_iter().map(|column| column.name).collect();
+        assert_eq!(names, expected, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_but_queries_is_let_through() {
+    for sql in [
+        "CREATE TABLE t (a int)",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '/etc/passwd'",
+        "INSERT INTO nodes (node_name) VALUES ('x')",
+        "UPDATE nodes SET node_name = 'x'",
+        "DELETE FROM nodes",
+        "DROP TABLE nodes",
+        "COPY nodes TO '/tmp/nodes.csv'",
+        "SELECT * INTO t FROM nodes",
+        "WITH x AS (DELETE FROM nodes RETURNING *) SELECT * FROM x",
+        "SELECT * FROM nodes FOR UPDATE",
+        "EXPLAIN DELETE FROM nodes",
+        "PREPARE p AS SELECT 1",
+        "TRUNCATE nodes",
+    ] {
+        let Ok(mut statements) = Parser::parse_sql(&PostgreSqlDialect {}, sql) else { continue };
+        let queries = Queries::new(snapshot("dbadmin"), LIMITS).unwrap();
+        let error = queries.run(&statements.pop().unwrap(), &[]).await.unwrap_err();
+        assert_eq!(error.sqlstate, SqlState::FeatureNotSupported, "{sql}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn no_file_can_be_named_as_a_table() {
+    for sql in ["SELECT * FROM '/etc/passwd'", "SELECT * FROM \"/etc/passwd\"", "SELECT * FROM \"file:///etc/passwd\""]
+    {
+        let Ok(mut statements) = Parser::parse_sql(&PostgreSqlDialect {}, sql) else { continue };
+        let queries = Queries::new(snapshot("dbadmin"), LIMITS).unwrap();
+        let error = queries.run(&statements.pop().unwrap(), &[]).await.unwrap_err();
+        assert_eq!(error.sqlstate, SqlState::UndefinedTable, "{sql}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn mistakes_have_their_sqlstate_and_place() {
+    for (sql, sqlstate, message, location) in [
+        ("SELECT 1 FROM nodez", SqlState::UndefinedTable, "relation \"nodez\" does not exist", Some((1, 15))),
+        ("SELECT\n  nam FROM roles", SqlState::UndefinedColumn, "column \"nam\" does not exist", Some((2, 3))),
+        ("SELECT 1 / 0", SqlState::DivisionByZero, "division by zero", None),
+        ("SELECT nosuch(1)", SqlState::UndefinedFunction, "function nosuch does not exist", Some((1, 8))),
+    ] {
+        let error = refusal("dbadmin", LIMITS, sql).await;
+        assert_eq!((error.sqlstate, error.message.as_str()), (sqlstate, message), "{sql}");
+        if location.is_some() {
+            assert_eq!(error.location.is_some(), location.is_some(), "{sql}");
+        }
+    }
+    let error = refusal("dbadmin", LIMITS, "SELECT\n  nam FROM roles").await;
+    assert_eq!(error.told("SELECT\n  nam FROM roles").position, Some(10));
+}
+
+#[tokio::test]
+async fn a_query_ends_at_its_limits() {
+    let time = QueryLimits { time_ms_max: 50, ..LIMITS };
+    let sql = "SELECT sum(a.value * b.value) FROM generate_series(1, 100000) a CROSS JOIN generate_series(1, 100000) b";
+    assert_eq!(refusal("dbadmin", time, sql).await.sqlstate, SqlState::QueryCanceled);
+    let memory = QueryLimits { memory_bytes_max: 100_000, ..LIMITS };
+    let sql = "SELECT value FROM generate_series(1, 1000000) ORDER BY value % 7, value DESC";
+    assert_eq!(refusal("dbadmin", memory, sql).await.sqlstate, SqlState::OutOfMemory);
+}
+
+#[tokio::test]
+async fn others_than_the_superuser_see_what_is_theirs() {
+    for sql in ["SELECT * FROM catalog_history", "SELECT * FROM client_auth", "SELECT * FROM catalog_at(1)"] {
+        assert_eq!(refusal("mira", LIMITS, sql).await.sqlstate, SqlState::InsufficientPrivilege, "{sql}");
+    }
+    let (_, rows) = ask("mira", LIMITS, "SELECT user_name FROM users").await.unwrap();
+    assert_eq!(rows, [[Scalar::Text("mira".to_owned())]]);
+}
+
+#[test]
+fn what_must_be_fetched_is_found_wherever_it_stands() {
+    let sql = "SELECT * FROM nodes WHERE EXISTS (SELECT 1 FROM switchyard.catalog_history) UNION ALL \
+               SELECT * FROM switchyard.catalog_at(7), catalog_at(8)";
+    assert_eq!(needs(&parsed(sql)), Needs { history: true, versions: [7, 8].into() });
+    assert_eq!(needs(&parsed("SELECT 1")), Needs::default());
+}
+
+#[tokio::test]
+async fn parameters_get_their_types_from_what_they_are_compared_with() {
+    let queries = Queries::new(snapshot("dbadmin"), LIMITS).unwrap();
+    let statement = parsed("SELECT node_name FROM nodes WHERE node_id > $1 AND node_name = $2");
+    let described = queries.describe(&statement, &[]).await.unwrap();
+    assert_eq!(described.parameters, [PgType::Int8, PgType::Text]);
+    let values = [Scalar::Int(1), Scalar::Text("node1".to_owned())];
+    let rows: Vec<_> = queries.run(&statement, &values).await.unwrap().rows.collect().await;
+    assert_eq!(rows, [Ok(vec![Scalar::Text("node1".to_owned())])]);
+}
+
+#[tokio::test]
+async fn with_queries_that_double_are_refused_before_they_are_planned() {
+    let chain = |links: usize| {
+        let links = (1..links).map(|n| format!(", a{n} AS (SELECT x.c FROM a{} x CROSS JOIN a{} y)", n - 1, n - 1));
+        format!("WITH a0 AS (SELECT 1 AS c){} SELECT count(*) FROM a0", links.collect::<String>())
+    };
+    assert_eq!(refusal("dbadmin", LIMITS, &chain(25)).await.sqlstate, SqlState::StatementTooComplex);
+    let (_, rows) = ask("dbadmin", LIMITS, &chain(5)).await.unwrap();
+    assert_eq!(rows, [[Scalar::Int(1)]]);
+}

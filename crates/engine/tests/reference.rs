@@ -1,0 +1,50 @@
+//! The reference pages of what the engine declares are what is declared; `SWITCHYARD_REWRITE_REFERENCE=1` writes them.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use switchyard_engine::{settings::SETTINGS, system_tables};
+
+fn compare(file: &str, expected: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(file);
+    if std::env::var_os("SWITCHYARD_REWRITE_REFERENCE").is_some() {
+        assert!(std::fs::write(&path, expected).is_ok(), "cannot write {file}");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == expected, "docs/reference/{file} is not what the code declares");
+}
+
+#[test]
+fn system_tables_page() {
+    let mut page = "# System tables\n\nMade from the declarations in `crates/engine/src/tables`. Names are found unqualified and in any \
+                    case.\n"
+        .to_owned();
+    for table in system_tables() {
+        let _ = write!(
+            page,
+            "\n## {}.{}\n\n{}\n\n| column | type | meaning |\n|---|---|---|\n",
+            table.schema, table.name, table.description
+        );
+        for column in table.columns {
+            let _ = writeln!(page, "| `{}` | {} | {} |", column.name, column.kind.sql_name(), column.description);
+        }
+    }
+    compare("system-tables.md", &page);
+}
+
+#[test]
+fn settings_page() {
+    let mut page = "# Settings\n\nMade from the declarations in `crates/engine/src/settings`. `SET`, `ALTER DATABASE`, `ALTER NODE` and \
+                    `ALTER USER` set them at the levels named.\n\n| setting | type | default | levels | meaning |\n|---|---|---|---|---|\n"
+        .to_owned();
+    let mut settings: Vec<_> = SETTINGS.iter().collect();
+    settings.sort_by_key(|setting| setting.name.to_lowercase());
+    for setting in settings {
+        let levels = setting.levels.words();
+        let levels = if levels.is_empty() { "fixed" } else { &levels };
+        let default = if setting.default.is_empty() { String::new() } else { format!("`{}`", setting.default) };
+        let kind = setting.kind.as_str();
+        let _ = writeln!(page, "| `{}` | {kind} | {default} | {levels} | {} |", setting.name, setting.description);
+    }
+    compare("settings.md", &page);
+}
