@@ -1,4 +1,4 @@
-//! The reference pages of what the engine declares are what is declared; `SWITCHYARD_REWRITE_REFERENCE=1` writes them.
+//! The reference pages of what the engine declares are what is declared; `UPDATE_REFERENCE=1` writes them.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,7 +7,7 @@ use switchyard_engine::{settings::SETTINGS, system_tables};
 
 fn compare(file: &str, expected: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(file);
-    if std::env::var_os("SWITCHYARD_REWRITE_REFERENCE").is_some() {
+    if std::env::var_os("UPDATE_REFERENCE").is_some() {
         assert!(std::fs::write(&path, expected).is_ok(), "cannot write {file}");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
