@@ -1,5 +1,7 @@
 //! Values as bytes of the protocol, in text and binary.
 
+mod array;
+
 use bytes::{BufMut, BytesMut};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -12,6 +14,9 @@ use switchyard_engine::{ClientError, PgType, Scalar, SqlState};
 const DAYS_TO_2000: i32 = 10_957;
 /// Microseconds from 1970-01-01 to 2000-01-01, from where binary timestamps count.
 const MICROSECONDS_TO_2000: i64 = 946_684_800_000_000;
+
+/// What binary jsonb begins with.
+const JSONB_VERSION: u8 = 1;
 
 /// The type as the protocol names it, and its size.
 pub(crate) fn pg_type(kind: PgType) -> (Type, i16) {
@@ -30,8 +35,21 @@ pub(crate) fn pg_type(kind: PgType) -> (Type, i16) {
         PgType::Timestamp => (Type::TIMESTAMP, 8),
         PgType::Timestamptz => (Type::TIMESTAMPTZ, 8),
         PgType::Interval => (Type::INTERVAL, 16),
+        PgType::Oid => (Type::OID, 4),
+        PgType::Name => (Type::NAME, 64),
+        PgType::Char => (Type::CHAR, 1),
+        PgType::Json => (Type::JSON, -1),
+        PgType::Jsonb => (Type::JSONB, -1),
         PgType::TextArray => (Type::TEXT_ARRAY, -1),
+        PgType::NameArray => (Type::NAME_ARRAY, -1),
+        PgType::CharArray => (Type::CHAR_ARRAY, -1),
+        PgType::BoolArray => (Type::BOOL_ARRAY, -1),
+        PgType::Int2Array => (Type::INT2_ARRAY, -1),
+        PgType::Int4Array => (Type::INT4_ARRAY, -1),
         PgType::Int8Array => (Type::INT8_ARRAY, -1),
+        PgType::OidArray => (Type::OID_ARRAY, -1),
+        PgType::Int2Vector => (Type::INT2_VECTOR, -1),
+        PgType::OidVector => (Type::OID_VECTOR, -1),
     }
 }
 
@@ -41,18 +59,31 @@ pub(crate) fn kind_of(declared: &Type) -> Option<PgType> {
         Type::BOOL => PgType::Bool,
         Type::INT2 => PgType::Int2,
         Type::INT4 => PgType::Int4,
-        Type::INT8 | Type::OID => PgType::Int8,
+        Type::INT8 => PgType::Int8,
+        Type::OID | Type::REGCLASS | Type::REGTYPE | Type::REGPROC | Type::REGNAMESPACE => PgType::Oid,
         Type::FLOAT4 => PgType::Float4,
         Type::FLOAT8 => PgType::Float8,
         Type::NUMERIC => PgType::Numeric,
-        Type::TEXT | Type::NAME | Type::BPCHAR => PgType::Text,
+        Type::TEXT | Type::BPCHAR => PgType::Text,
+        Type::NAME => PgType::Name,
+        Type::CHAR => PgType::Char,
+        Type::JSON => PgType::Json,
+        Type::JSONB => PgType::Jsonb,
         Type::VARCHAR => PgType::Varchar,
         Type::BYTEA => PgType::Bytea,
         Type::DATE => PgType::Date,
         Type::TIMESTAMP => PgType::Timestamp,
         Type::TIMESTAMPTZ => PgType::Timestamptz,
-        Type::TEXT_ARRAY | Type::VARCHAR_ARRAY => PgType::TextArray,
+        Type::TEXT_ARRAY | Type::VARCHAR_ARRAY | Type::BPCHAR_ARRAY => PgType::TextArray,
+        Type::NAME_ARRAY => PgType::NameArray,
+        Type::CHAR_ARRAY => PgType::CharArray,
+        Type::BOOL_ARRAY => PgType::BoolArray,
+        Type::INT2_ARRAY => PgType::Int2Array,
+        Type::INT4_ARRAY => PgType::Int4Array,
         Type::INT8_ARRAY => PgType::Int8Array,
+        Type::OID_ARRAY => PgType::OidArray,
+        Type::INT2_VECTOR => PgType::Int2Vector,
+        Type::OID_VECTOR => PgType::OidVector,
         _ => return None,
     })
 }
@@ -120,8 +151,11 @@ fn text(bytes: &mut BytesMut, value: &Scalar, kind: PgType, zone: &TimeZone) {
         }
         Scalar::Date(days) => date(*days),
         Scalar::Time(microseconds) => timestamp(*microseconds, (kind == PgType::Timestamptz).then_some(zone)),
-        Scalar::Texts(values) => array(values.iter().map(|value| value.as_deref().map(quoted))),
-        Scalar::Ints(values) => array(values.iter().map(|value| value.map(|value| value.to_string()))),
+        Scalar::Ints(values) if matches!(kind, PgType::Int2Vector | PgType::OidVector) => {
+            values.iter().flatten().map(i64::to_string).collect::<Vec<_>>().join(" ")
+        }
+        Scalar::Texts(values) => braced(values.iter().map(|value| value.as_deref().map(quoted))),
+        Scalar::Ints(values) => braced(values.iter().map(|value| value.map(|value| value.to_string()))),
     };
     bytes.put_slice(shown.as_bytes());
 }
@@ -173,7 +207,7 @@ fn timestamp(microseconds: i64, zone: Option<&TimeZone>) -> String {
     shown
 }
 
-fn array(items: impl Iterator<Item = Option<String>>) -> String {
+fn braced(items: impl Iterator<Item = Option<String>>) -> String {
     let items: Vec<String> = items.map(|item| item.unwrap_or_else(|| "NULL".to_owned())).collect();
     format!("{{{}}}", items.join(","))
 }
@@ -191,6 +225,7 @@ fn binary(bytes: &mut BytesMut, value: &Scalar, kind: PgType) -> Result<(), Clie
         (Scalar::Bool(value), _) => bytes.put_u8(u8::from(*value)),
         (Scalar::Int(value), PgType::Int2) => bytes.put_i16(narrow(*value)?),
         (Scalar::Int(value), PgType::Int4) => bytes.put_i32(narrow(*value)?),
+        (Scalar::Int(value), PgType::Oid) => bytes.put_u32(narrow(*value)?),
         (Scalar::Int(value), _) => bytes.put_i64(*value),
         (Scalar::Float4(value), _) => bytes.put_f32(*value),
         (Scalar::Float8(value), _) => bytes.put_f64(*value),
@@ -199,38 +234,78 @@ fn binary(bytes: &mut BytesMut, value: &Scalar, kind: PgType) -> Result<(), Clie
             return Err(ClientError::new(SqlState::FeatureNotSupported, "interval has no binary form here")
                 .with_hint("Ask for the text format, or cast it to text."));
         }
+        (Scalar::Text(value), PgType::Jsonb) => {
+            bytes.put_u8(JSONB_VERSION);
+            bytes.put_slice(value.as_bytes());
+        }
+        (Scalar::Text(value), PgType::Char) => bytes.put_u8(value.as_bytes().first().copied().unwrap_or_default()),
         (Scalar::Text(value), _) => bytes.put_slice(value.as_bytes()),
         (Scalar::Bytes(value), _) => bytes.put_slice(value),
         (Scalar::Date(days), _) => bytes.put_i32(days.saturating_sub(DAYS_TO_2000)),
         (Scalar::Time(microseconds), _) => bytes.put_i64(microseconds.saturating_sub(MICROSECONDS_TO_2000)),
-        (Scalar::Texts(values), _) => binary_array(bytes, Type::TEXT.oid(), values, |bytes, value| {
-            bytes.put_slice(value.as_bytes());
-        })?,
-        (Scalar::Ints(values), _) => {
-            binary_array(bytes, Type::INT8.oid(), values, |bytes, value| bytes.put_i64(*value))?;
-        }
+        (Scalar::Texts(values), _) => binary_texts(bytes, values, kind)?,
+        (Scalar::Ints(values), _) => binary_ints(bytes, values, kind)?,
         (Scalar::Null, _) => {}
     }
     Ok(())
+}
+
+fn binary_texts(bytes: &mut BytesMut, values: &[Option<String>], kind: PgType) -> Result<(), ClientError> {
+    let element = match kind {
+        PgType::NameArray => Type::NAME,
+        PgType::CharArray => Type::CHAR,
+        PgType::BoolArray => Type::BOOL,
+        _ => Type::TEXT,
+    };
+    binary_array(bytes, &element, 1, values, |bytes, value| {
+        match kind {
+            PgType::BoolArray => bytes.put_u8(u8::from(value == "t")),
+            PgType::CharArray => bytes.put_u8(value.as_bytes().first().copied().unwrap_or_default()),
+            _ => bytes.put_slice(value.as_bytes()),
+        }
+        Ok(())
+    })
+}
+
+fn binary_ints(bytes: &mut BytesMut, values: &[Option<i64>], kind: PgType) -> Result<(), ClientError> {
+    let (element, first) = match kind {
+        PgType::Int2Array => (Type::INT2, 1),
+        PgType::Int2Vector => (Type::INT2, 0),
+        PgType::Int4Array => (Type::INT4, 1),
+        PgType::OidArray => (Type::OID, 1),
+        PgType::OidVector => (Type::OID, 0),
+        _ => (Type::INT8, 1),
+    };
+    binary_array(bytes, &element, first, values, |bytes, value| {
+        match kind {
+            PgType::Int2Array | PgType::Int2Vector => bytes.put_i16(narrow(*value)?),
+            PgType::Int4Array => bytes.put_i32(narrow(*value)?),
+            PgType::OidArray | PgType::OidVector => bytes.put_u32(narrow(*value)?),
+            _ => bytes.put_i64(*value),
+        }
+        Ok(())
+    })
 }
 
 fn narrow<T: TryFrom<i64>>(value: i64) -> Result<T, ClientError> {
     T::try_from(value).map_err(|_| ClientError::new(SqlState::NumberOutOfRange, "integer out of range"))
 }
 
+/// An array of one dimension, whose first element has the number `first`.
 fn binary_array<T>(
     bytes: &mut BytesMut,
-    element: u32,
+    element: &Type,
+    first: i32,
     values: &[Option<T>],
-    put: impl Fn(&mut BytesMut, &T),
+    put: impl Fn(&mut BytesMut, &T) -> Result<(), ClientError>,
 ) -> Result<(), ClientError> {
     let count = narrow::<i32>(i64::try_from(values.len()).unwrap_or(i64::MAX))?;
     bytes.put_i32(i32::from(count > 0));
     bytes.put_i32(i32::from(values.iter().any(Option::is_none)));
-    bytes.put_u32(element);
+    bytes.put_u32(element.oid());
     if count > 0 {
         bytes.put_i32(count);
-        bytes.put_i32(1);
+        bytes.put_i32(first);
     }
     for value in values {
         let Some(value) = value else {
@@ -238,7 +313,7 @@ fn binary_array<T>(
             continue;
         };
         let mut item = BytesMut::new();
-        put(&mut item, value);
+        put(&mut item, value)?;
         bytes.put_i32(narrow(i64::try_from(item.len()).unwrap_or(i64::MAX))?);
         bytes.put_slice(&item);
     }
@@ -306,13 +381,21 @@ fn text_parameter(text: &str, kind: PgType) -> Result<Scalar, ClientError> {
         )
     };
     let trimmed = text.trim();
+    if let Some(element) = array::element(kind) {
+        let items = array::split(text, kind).ok_or_else(|| {
+            let message = format!("malformed array literal: \"{}\"", text.chars().take(60).collect::<String>());
+            ClientError::new(SqlState::InvalidTextRepresentation, message)
+        })?;
+        let read = |item: Option<String>| item.map_or(Ok(Scalar::Null), |item| text_parameter(&item, element));
+        return array::gather(items.into_iter().map(read).collect::<Result<_, _>>()?, element);
+    }
     Ok(match kind {
         PgType::Bool => match trimmed.to_lowercase().as_str() {
             "t" | "true" | "y" | "yes" | "on" | "1" => Scalar::Bool(true),
             "f" | "false" | "n" | "no" | "off" | "0" => Scalar::Bool(false),
             _ => return Err(invalid("boolean")),
         },
-        PgType::Int2 | PgType::Int4 | PgType::Int8 => {
+        PgType::Int2 | PgType::Int4 | PgType::Int8 | PgType::Oid => {
             let value: i64 = trimmed.parse().map_err(|_| invalid(integer_name(kind)))?;
             Scalar::Int(in_range(value, kind)?)
         }
@@ -339,6 +422,7 @@ fn integer_name(kind: PgType) -> &'static str {
     match kind {
         PgType::Int2 => "smallint",
         PgType::Int4 => "integer",
+        PgType::Oid => "oid",
         _ => "bigint",
     }
 }
@@ -347,6 +431,7 @@ fn in_range(value: i64, kind: PgType) -> Result<i64, ClientError> {
     let fits = match kind {
         PgType::Int2 => i16::try_from(value).is_ok(),
         PgType::Int4 => i32::try_from(value).is_ok(),
+        PgType::Oid => u32::try_from(value).is_ok(),
         _ => true,
     };
     if fits {
@@ -362,11 +447,20 @@ fn binary_parameter(bytes: &[u8], kind: PgType) -> Result<Scalar, ClientError> {
             ClientError::new(SqlState::InvalidBinaryRepresentation, "incorrect binary data format in bind parameter")
         })
     }
+    if let Some(element) = array::element(kind) {
+        let items = array::parts(bytes).ok_or_else(|| {
+            ClientError::new(SqlState::InvalidBinaryRepresentation, "incorrect binary data format in bind parameter")
+                .with_hint("Arrays have one dimension here.")
+        })?;
+        let read = |item: Option<&[u8]>| item.map_or(Ok(Scalar::Null), |item| binary_parameter(item, element));
+        return array::gather(items.into_iter().map(read).collect::<Result<_, _>>()?, element);
+    }
     Ok(match kind {
         PgType::Bool => Scalar::Bool(exact::<1>(bytes)? != [0]),
         PgType::Int2 => Scalar::Int(i16::from_be_bytes(exact(bytes)?).into()),
         PgType::Int4 => Scalar::Int(i32::from_be_bytes(exact(bytes)?).into()),
         PgType::Int8 => Scalar::Int(i64::from_be_bytes(exact(bytes)?)),
+        PgType::Oid => Scalar::Int(u32::from_be_bytes(exact(bytes)?).into()),
         PgType::Float4 => Scalar::Float4(f32::from_be_bytes(exact(bytes)?)),
         PgType::Float8 => Scalar::Float8(f64::from_be_bytes(exact(bytes)?)),
         PgType::Bytea => Scalar::Bytes(bytes.to_owned()),
@@ -374,7 +468,8 @@ fn binary_parameter(bytes: &[u8], kind: PgType) -> Result<Scalar, ClientError> {
         PgType::Timestamp | PgType::Timestamptz => {
             Scalar::Time(i64::from_be_bytes(exact(bytes)?).saturating_add(MICROSECONDS_TO_2000))
         }
-        PgType::Text | PgType::Varchar => match std::str::from_utf8(bytes) {
+        PgType::Text | PgType::Varchar | PgType::Name | PgType::Char | PgType::Json => match std::str::from_utf8(bytes)
+        {
             Ok(text) => Scalar::Text(text.to_owned()),
             Err(_) => {
                 return Err(ClientError::new(
@@ -383,7 +478,7 @@ fn binary_parameter(bytes: &[u8], kind: PgType) -> Result<Scalar, ClientError> {
                 ));
             }
         },
-        PgType::Numeric | PgType::Interval | PgType::TextArray | PgType::Int8Array => {
+        _ => {
             return Err(ClientError::new(
                 SqlState::FeatureNotSupported,
                 "parameters of this type are taken in the text format only",

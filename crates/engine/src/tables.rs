@@ -2,6 +2,7 @@
 //! the reference page and the tests read that declaration.
 
 mod hologres;
+mod rows;
 mod switchyard;
 mod v_catalog;
 mod v_internal;
@@ -10,13 +11,11 @@ mod v_monitor;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{
-    ArrayRef, BooleanBuilder, Float64Builder, Int64Builder, RecordBatch, RecordBatchOptions, StringBuilder,
-    TimestampMicrosecondBuilder,
-};
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::error::DataFusionError;
 
+pub(crate) use self::rows::{Rows, RowsError};
 use crate::snapshot::Snapshot;
 
 /// The type of a column.
@@ -24,6 +23,34 @@ use crate::snapshot::Snapshot;
 pub enum Kind {
     /// 64-bit integer.
     Int,
+    /// 32-bit integer.
+    Int4,
+    /// 16-bit integer.
+    Int2,
+    /// Single precision.
+    Float4,
+    /// The number of an object of `pg_catalog`.
+    Oid,
+    /// Text, as PostgreSQL calls identifiers.
+    Name,
+    /// One character, PostgreSQL's `"char"`.
+    Char,
+    /// Text that is JSON.
+    Jsonb,
+    /// An array of texts.
+    TextArray,
+    /// An array of identifiers.
+    NameArray,
+    /// An array of single characters.
+    CharArray,
+    /// An array of 16-bit integers.
+    Int2Array,
+    /// An array of object numbers.
+    OidArray,
+    /// 16-bit integers, as PostgreSQL's indexes have them.
+    Int2Vector,
+    /// Object numbers, as PostgreSQL's functions have them.
+    OidVector,
     /// Text, as Vertica calls it.
     Varchar,
     /// Text, as Hologres calls it.
@@ -43,6 +70,20 @@ impl Kind {
     pub fn sql_name(self) -> &'static str {
         match self {
             Self::Int => "bigint",
+            Self::Int4 => "integer",
+            Self::Int2 => "smallint",
+            Self::Float4 => "real",
+            Self::Oid => "oid",
+            Self::Name => "name",
+            Self::Char => "\"char\"",
+            Self::Jsonb => "jsonb",
+            Self::TextArray => "text[]",
+            Self::NameArray => "name[]",
+            Self::CharArray => "\"char\"[]",
+            Self::Int2Array => "smallint[]",
+            Self::OidArray => "oid[]",
+            Self::Int2Vector => "int2vector",
+            Self::OidVector => "oidvector",
             Self::Varchar => "character varying",
             Self::Text => "text",
             Self::Bool => "boolean",
@@ -55,13 +96,47 @@ impl Kind {
     fn arrow(self) -> DataType {
         match self {
             Self::Int => DataType::Int64,
-            Self::Varchar | Self::Text => DataType::Utf8,
+            Self::Int4 => DataType::Int32,
+            Self::Int2 => DataType::Int16,
+            Self::Float4 => DataType::Float32,
+            Self::Oid => DataType::UInt32,
+            Self::Varchar | Self::Text | Self::Name | Self::Char | Self::Jsonb => DataType::Utf8,
+            Self::TextArray | Self::NameArray | Self::CharArray => list(DataType::Utf8),
+            Self::Int2Array | Self::Int2Vector => list(DataType::Int16),
+            Self::OidArray | Self::OidVector => list(DataType::UInt32),
             Self::Bool => DataType::Boolean,
             Self::Float => DataType::Float64,
             Self::Timestamptz => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
             Self::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
         }
     }
+
+    /// What a field must say of its type, where several look alike to DataFusion.
+    fn told(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Varchar => "varchar",
+            Self::Name => "name",
+            Self::Char => "char",
+            Self::Jsonb => "jsonb",
+            Self::NameArray => "name[]",
+            Self::CharArray => "char[]",
+            Self::Int2Vector => "int2vector",
+            Self::OidVector => "oidvector",
+            _ => return None,
+        })
+    }
+
+    fn field(self, name: &str) -> Field {
+        let field = Field::new(name, self.arrow(), true);
+        match self.told() {
+            Some(told) => field.with_metadata([(PG_TYPE.to_owned(), told.to_owned())].into()),
+            None => field,
+        }
+    }
+}
+
+fn list(item: DataType) -> DataType {
+    DataType::List(Arc::new(Field::new_list_field(item, true)))
 }
 
 /// One column.
@@ -134,13 +209,7 @@ pub(crate) const PG_TYPE: &str = "pg_type";
 impl SystemTable {
     /// The arrow schema.
     pub(crate) fn arrow_schema(&self) -> SchemaRef {
-        let fields = self.columns.iter().map(|column| {
-            let field = Field::new(column.name, column.kind.arrow(), true);
-            match column.kind {
-                Kind::Varchar => field.with_metadata([(PG_TYPE.to_owned(), "varchar".to_owned())].into()),
-                _ => field,
-            }
-        });
+        let fields = self.columns.iter().map(|column| column.kind.field(column.name));
         Arc::new(Schema::new(fields.collect::<Vec<_>>()))
     }
 
@@ -156,13 +225,6 @@ impl SystemTable {
     }
 }
 
-/// A row that does not fit its table's columns: a mistake of ours, which a test over all tables looks for.
-#[derive(Debug, thiserror::Error)]
-#[error("a row does not fit column {column}")]
-pub struct RowsError {
-    column: &'static str,
-}
-
 /// One value of a row.
 #[derive(Debug, Clone)]
 pub enum Cell<'a> {
@@ -174,8 +236,45 @@ pub enum Cell<'a> {
     Text(Cow<'a, str>),
     /// A truth.
     Bool(bool),
+    /// Single precision.
+    Float(f32),
     /// Microseconds since 1970-01-01 UTC.
     Time(i64),
+    /// An array of texts.
+    Texts(Vec<String>),
+    /// An array of numbers.
+    Numbers(Vec<i64>),
+}
+
+impl Cell<'_> {
+    /// An object number.
+    pub(crate) fn oid(value: u32) -> Self {
+        Self::Int(i64::from(value))
+    }
+}
+
+impl From<i32> for Cell<'_> {
+    fn from(value: i32) -> Self {
+        Self::Int(i64::from(value))
+    }
+}
+
+impl From<i16> for Cell<'_> {
+    fn from(value: i16) -> Self {
+        Self::Int(i64::from(value))
+    }
+}
+
+impl From<Vec<String>> for Cell<'_> {
+    fn from(value: Vec<String>) -> Self {
+        Self::Texts(value)
+    }
+}
+
+impl From<Vec<i64>> for Cell<'_> {
+    fn from(value: Vec<i64>) -> Self {
+        Self::Numbers(value)
+    }
 }
 
 impl From<i64> for Cell<'_> {
@@ -232,88 +331,6 @@ impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
     }
 }
 
-enum Builder {
-    Skip,
-    Int(Int64Builder),
-    Text(StringBuilder),
-    Bool(BooleanBuilder),
-    Float(Float64Builder),
-    Time(TimestampMicrosecondBuilder),
-}
-
-/// Takes the rows of a table, one after the other; columns nobody asked for are not kept.
-pub struct Rows {
-    builders: Vec<(&'static str, Builder)>,
-    len: usize,
-}
-
-impl Rows {
-    fn new(columns: &'static [Column], projection: Option<&Vec<usize>>) -> Self {
-        let wanted = |index: usize| projection.is_none_or(|wanted| wanted.contains(&index));
-        let builder = |(index, column): (usize, &Column)| {
-            let builder = match column.kind {
-                _ if !wanted(index) => Builder::Skip,
-                Kind::Int => Builder::Int(Int64Builder::new()),
-                Kind::Varchar | Kind::Text => Builder::Text(StringBuilder::new()),
-                Kind::Bool => Builder::Bool(BooleanBuilder::new()),
-                Kind::Float => Builder::Float(Float64Builder::new()),
-                Kind::Timestamptz => Builder::Time(TimestampMicrosecondBuilder::new().with_timezone("+00:00")),
-                Kind::Timestamp => Builder::Time(TimestampMicrosecondBuilder::new()),
-            };
-            (column.name, builder)
-        };
-        Self { builders: columns.iter().enumerate().map(builder).collect(), len: 0 }
-    }
-
-    /// Adds a row: one cell a column, in their order.
-    pub fn push<const N: usize>(&mut self, cells: [Cell<'_>; N]) -> Result<(), RowsError> {
-        if cells.len() != self.builders.len() {
-            return Err(RowsError { column: self.builders.first().map_or("", |(name, _)| name) });
-        }
-        for ((name, builder), cell) in self.builders.iter_mut().zip(cells) {
-            match (builder, cell) {
-                (Builder::Skip, _) => {}
-                (Builder::Int(builder), Cell::Int(value)) => builder.append_value(value),
-                (Builder::Int(builder), Cell::Null) => builder.append_null(),
-                (Builder::Text(builder), Cell::Text(value)) => builder.append_value(value),
-                (Builder::Text(builder), Cell::Null) => builder.append_null(),
-                (Builder::Bool(builder), Cell::Bool(value)) => builder.append_value(value),
-                (Builder::Bool(builder), Cell::Null) => builder.append_null(),
-                (Builder::Float(builder), Cell::Null) => builder.append_null(),
-                (Builder::Time(builder), Cell::Time(value)) => builder.append_value(value),
-                (Builder::Time(builder), Cell::Null) => builder.append_null(),
-                _ => return Err(RowsError { column: name }),
-            }
-        }
-        self.len += 1;
-        Ok(())
-    }
-
-    fn finish(self, schema: &SchemaRef, projection: Option<&Vec<usize>>) -> Result<RecordBatch, DataFusionError> {
-        let mut arrays: Vec<Option<ArrayRef>> = self
-            .builders
-            .into_iter()
-            .map(|(_, builder)| match builder {
-                Builder::Skip => None,
-                Builder::Int(mut builder) => Some(Arc::new(builder.finish()) as ArrayRef),
-                Builder::Text(mut builder) => Some(Arc::new(builder.finish()) as ArrayRef),
-                Builder::Bool(mut builder) => Some(Arc::new(builder.finish()) as ArrayRef),
-                Builder::Float(mut builder) => Some(Arc::new(builder.finish()) as ArrayRef),
-                Builder::Time(mut builder) => Some(Arc::new(builder.finish()) as ArrayRef),
-            })
-            .collect();
-        let (schema, columns) = match projection {
-            None => (Arc::clone(schema), arrays.into_iter().flatten().collect()),
-            Some(wanted) => {
-                let columns = wanted.iter().filter_map(|index| arrays.get_mut(*index).and_then(Option::take)).collect();
-                (Arc::new(schema.project(wanted)?), columns)
-            }
-        };
-        let options = RecordBatchOptions::new().with_row_count(Some(self.len));
-        Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
-    }
-}
-
 /// `catalog_at(version)` as a table.
 pub(crate) fn catalog_at_table(
     snapshot: &Snapshot,
@@ -321,8 +338,7 @@ pub(crate) fn catalog_at_table(
 ) -> Result<Arc<dyn datafusion::catalog::TableProvider>, DataFusionError> {
     let mut rows = Rows::new(switchyard::CATALOG_AT, None);
     switchyard::catalog_at(snapshot, version, &mut rows).map_err(|error| DataFusionError::External(Box::new(error)))?;
-    let fields: Vec<Field> =
-        switchyard::CATALOG_AT.iter().map(|column| Field::new(column.name, column.kind.arrow(), true)).collect();
+    let fields: Vec<Field> = switchyard::CATALOG_AT.iter().map(|column| column.kind.field(column.name)).collect();
     let schema = Arc::new(Schema::new(fields));
     let batch = rows.finish(&schema, None)?;
     Ok(Arc::new(datafusion::datasource::MemTable::try_new(schema, vec![vec![batch]])?))

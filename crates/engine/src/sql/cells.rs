@@ -1,6 +1,8 @@
 //! Values between DataFusion's columns and the rows of the protocol.
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch};
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
@@ -32,8 +34,21 @@ pub enum PgType {
     Timestamp,
     Timestamptz,
     Interval,
+    Oid,
+    Name,
+    Char,
+    Json,
+    Jsonb,
     TextArray,
+    NameArray,
+    CharArray,
+    BoolArray,
+    Int2Array,
+    Int4Array,
     Int8Array,
+    OidArray,
+    Int2Vector,
+    OidVector,
 }
 
 /// One value of a result or parameter.
@@ -69,7 +84,8 @@ pub(super) fn pg_type(field: &Field) -> PgType {
         DataType::Boolean => PgType::Bool,
         DataType::Int8 | DataType::Int16 | DataType::UInt8 => PgType::Int2,
         DataType::Int32 | DataType::UInt16 => PgType::Int4,
-        DataType::Int64 | DataType::UInt32 | DataType::UInt64 => PgType::Int8,
+        DataType::UInt32 => PgType::Oid,
+        DataType::Int64 | DataType::UInt64 => PgType::Int8,
         DataType::Float16 | DataType::Float32 => PgType::Float4,
         DataType::Float64 => PgType::Float8,
         DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
@@ -80,12 +96,35 @@ pub(super) fn pg_type(field: &Field) -> PgType {
         DataType::Timestamp(_, None) => PgType::Timestamp,
         DataType::Timestamp(_, Some(_)) => PgType::Timestamptz,
         DataType::Interval(_) | DataType::Duration(_) => PgType::Interval,
-        DataType::List(item) | DataType::LargeList(item) => match item.data_type() {
-            DataType::Int64 | DataType::Int32 | DataType::UInt64 => PgType::Int8Array,
-            _ => PgType::TextArray,
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => array_type(field, item),
+        _ => match told(field) {
+            "varchar" => PgType::Varchar,
+            "name" => PgType::Name,
+            "char" => PgType::Char,
+            "json" => PgType::Json,
+            "jsonb" => PgType::Jsonb,
+            _ => PgType::Text,
         },
-        _ if field.metadata().get(PG_TYPE).is_some_and(|name| name == "varchar") => PgType::Varchar,
-        _ => PgType::Text,
+    }
+}
+
+/// What the field itself says of its PostgreSQL type, where several look alike to DataFusion.
+fn told(field: &Field) -> &str {
+    field.metadata().get(PG_TYPE).map_or("", String::as_str)
+}
+
+fn array_type(field: &Field, item: &Field) -> PgType {
+    match item.data_type() {
+        DataType::Boolean => PgType::BoolArray,
+        DataType::Int8 | DataType::Int16 | DataType::UInt8 if told(field) == "int2vector" => PgType::Int2Vector,
+        DataType::Int8 | DataType::Int16 | DataType::UInt8 => PgType::Int2Array,
+        DataType::Int32 | DataType::UInt16 => PgType::Int4Array,
+        DataType::UInt32 if told(field) == "oidvector" => PgType::OidVector,
+        DataType::UInt32 => PgType::OidArray,
+        DataType::Int64 | DataType::UInt64 => PgType::Int8Array,
+        _ if told(field) == "char[]" || told(item) == "char" => PgType::CharArray,
+        _ if told(field) == "name[]" || told(item) == "name" => PgType::NameArray,
+        _ => PgType::TextArray,
     }
 }
 
@@ -124,10 +163,26 @@ pub(super) fn null_of(kind: PgType) -> ScalarValue {
         PgType::Date => ScalarValue::Date32(None),
         PgType::Timestamp => ScalarValue::TimestampMicrosecond(None, None),
         PgType::Timestamptz => ScalarValue::TimestampMicrosecond(None, Some("+00:00".into())),
-        PgType::Text | PgType::Varchar | PgType::Interval | PgType::TextArray | PgType::Int8Array => {
-            ScalarValue::Utf8(None)
-        }
+        PgType::Oid => ScalarValue::UInt32(None),
+        PgType::Text
+        | PgType::Varchar
+        | PgType::Interval
+        | PgType::Name
+        | PgType::Char
+        | PgType::Json
+        | PgType::Jsonb => ScalarValue::Utf8(None),
+        PgType::TextArray | PgType::NameArray | PgType::CharArray => list_of(DataType::Utf8),
+        PgType::BoolArray => list_of(DataType::Boolean),
+        PgType::Int2Array | PgType::Int2Vector => list_of(DataType::Int16),
+        PgType::Int4Array => list_of(DataType::Int32),
+        PgType::Int8Array => list_of(DataType::Int64),
+        PgType::OidArray | PgType::OidVector => list_of(DataType::UInt32),
     }
+}
+
+/// A NULL that is a list of such items.
+fn list_of(item: DataType) -> ScalarValue {
+    ScalarValue::List(Arc::new(ListArray::new_null(Arc::new(Field::new_list_field(item, true)), 1)))
 }
 
 /// A parameter's value as DataFusion takes it.
@@ -188,7 +243,7 @@ fn scalar(column: &ArrayRef, row: usize, kind: PgType) -> Result<Scalar, QueryEr
         DataType::Binary => Scalar::Bytes(column.as_binary::<i32>().value(row).to_owned()),
         DataType::Date32 => Scalar::Date(column.as_primitive::<Date32Type>().value(row)),
         DataType::Timestamp(unit, _) => Scalar::Time(microseconds(column, row, unit)?),
-        DataType::List(_) | DataType::LargeList(_) => list(column, row, kind)?,
+        DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => list(column, row, kind)?,
         _ => Scalar::Text(ArrayFormatter::try_new(column, &FormatOptions::default())?.value(row).to_string()),
     })
 }
@@ -210,10 +265,19 @@ fn microseconds(column: &ArrayRef, row: usize, unit: &TimeUnit) -> Result<i64, Q
 fn list(column: &ArrayRef, row: usize, kind: PgType) -> Result<Scalar, QueryError> {
     let items = match column.data_type() {
         DataType::LargeList(_) => column.as_list::<i64>().value(row),
+        DataType::FixedSizeList(..) => column.as_fixed_size_list().value(row),
         _ => column.as_list::<i32>().value(row),
     };
     let scalars = (0..items.len()).map(|index| scalar(&items, index, PgType::Text));
-    if kind == PgType::Int8Array {
+    if matches!(
+        kind,
+        PgType::Int2Array
+            | PgType::Int4Array
+            | PgType::Int8Array
+            | PgType::OidArray
+            | PgType::Int2Vector
+            | PgType::OidVector
+    ) {
         let ints = scalars.map(|item| {
             Ok(match item? {
                 Scalar::Int(value) => Some(value),
@@ -221,6 +285,13 @@ fn list(column: &ArrayRef, row: usize, kind: PgType) -> Result<Scalar, QueryErro
             })
         });
         return Ok(Scalar::Ints(ints.collect::<Result<_, QueryError>>()?));
+    }
+    if kind == PgType::BoolArray {
+        let truths =
+            scalars.map(|item| Ok(matches!(item?, Scalar::Bool(true)).then_some("t").unwrap_or("f").to_owned()));
+        let truths: Vec<String> = truths.collect::<Result<_, QueryError>>()?;
+        let known = truths.into_iter().enumerate().map(|(index, truth)| (!items.is_null(index)).then_some(truth));
+        return Ok(Scalar::Texts(known.collect()));
     }
     let options = FormatOptions::default();
     let formatter = ArrayFormatter::try_new(&items, &options)?;

@@ -1,0 +1,166 @@
+//! The rows of a table while they are made.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{
+    ArrayRef, BooleanBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder, Int64Builder, ListBuilder,
+    RecordBatch, RecordBatchOptions, StringBuilder, TimestampMicrosecondBuilder, UInt32Builder,
+};
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::error::DataFusionError;
+
+use super::{Cell, Column, Kind};
+
+/// A row that does not fit its table's columns: a mistake of ours, which a test over all tables looks for.
+#[derive(Debug, thiserror::Error)]
+#[error("a row does not fit column {column}")]
+pub struct RowsError {
+    column: &'static str,
+}
+
+enum Builder {
+    Skip,
+    Int(Int64Builder),
+    Int4(Int32Builder),
+    Int2(Int16Builder),
+    Oid(UInt32Builder),
+    Text(StringBuilder),
+    Bool(BooleanBuilder),
+    Float(Float64Builder),
+    Float4(Float32Builder),
+    Time(TimestampMicrosecondBuilder),
+    Texts(ListBuilder<StringBuilder>),
+    Int2s(ListBuilder<Int16Builder>),
+    Oids(ListBuilder<UInt32Builder>),
+}
+
+impl Builder {
+    fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::Int => Self::Int(Int64Builder::new()),
+            Kind::Int4 => Self::Int4(Int32Builder::new()),
+            Kind::Int2 => Self::Int2(Int16Builder::new()),
+            Kind::Oid => Self::Oid(UInt32Builder::new()),
+            Kind::Varchar | Kind::Text | Kind::Name | Kind::Char | Kind::Jsonb => Self::Text(StringBuilder::new()),
+            Kind::Bool => Self::Bool(BooleanBuilder::new()),
+            Kind::Float => Self::Float(Float64Builder::new()),
+            Kind::Float4 => Self::Float4(Float32Builder::new()),
+            Kind::Timestamptz => Self::Time(TimestampMicrosecondBuilder::new().with_timezone("+00:00")),
+            Kind::Timestamp => Self::Time(TimestampMicrosecondBuilder::new()),
+            Kind::TextArray | Kind::NameArray | Kind::CharArray => Self::Texts(ListBuilder::new(StringBuilder::new())),
+            Kind::Int2Array | Kind::Int2Vector => Self::Int2s(ListBuilder::new(Int16Builder::new())),
+            Kind::OidArray | Kind::OidVector => Self::Oids(ListBuilder::new(UInt32Builder::new())),
+        }
+    }
+
+    /// Takes a value; none when it is of another type or does not fit.
+    fn append(&mut self, cell: Cell<'_>) -> Option<()> {
+        match (self, cell) {
+            (Self::Skip, _) => {}
+            (builder, Cell::Null) => builder.append_null(),
+            (Self::Int(builder), Cell::Int(value)) => builder.append_value(value),
+            (Self::Int4(builder), Cell::Int(value)) => builder.append_value(value.try_into().ok()?),
+            (Self::Int2(builder), Cell::Int(value)) => builder.append_value(value.try_into().ok()?),
+            (Self::Oid(builder), Cell::Int(value)) => builder.append_value(value.try_into().ok()?),
+            (Self::Text(builder), Cell::Text(value)) => builder.append_value(value),
+            (Self::Bool(builder), Cell::Bool(value)) => builder.append_value(value),
+            (Self::Float4(builder), Cell::Float(value)) => builder.append_value(value),
+            (Self::Float(builder), Cell::Float(value)) => builder.append_value(f64::from(value)),
+            (Self::Time(builder), Cell::Time(value)) => builder.append_value(value),
+            (Self::Texts(builder), Cell::Texts(values)) => builder.append_value(values.into_iter().map(Some)),
+            (Self::Int2s(builder), Cell::Numbers(values)) => {
+                let values = values.into_iter().map(|value| value.try_into().ok()).collect::<Option<Vec<i16>>>()?;
+                builder.append_value(values.into_iter().map(Some));
+            }
+            (Self::Oids(builder), Cell::Numbers(values)) => {
+                let values = values.into_iter().map(|value| value.try_into().ok()).collect::<Option<Vec<u32>>>()?;
+                builder.append_value(values.into_iter().map(Some));
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn append_null(&mut self) {
+        match self {
+            Self::Skip => {}
+            Self::Int(builder) => builder.append_null(),
+            Self::Int4(builder) => builder.append_null(),
+            Self::Int2(builder) => builder.append_null(),
+            Self::Oid(builder) => builder.append_null(),
+            Self::Text(builder) => builder.append_null(),
+            Self::Bool(builder) => builder.append_null(),
+            Self::Float(builder) => builder.append_null(),
+            Self::Float4(builder) => builder.append_null(),
+            Self::Time(builder) => builder.append_null(),
+            Self::Texts(builder) => builder.append_null(),
+            Self::Int2s(builder) => builder.append_null(),
+            Self::Oids(builder) => builder.append_null(),
+        }
+    }
+
+    fn finish(self) -> Option<ArrayRef> {
+        Some(match self {
+            Self::Skip => return None,
+            Self::Int(mut builder) => Arc::new(builder.finish()),
+            Self::Int4(mut builder) => Arc::new(builder.finish()),
+            Self::Int2(mut builder) => Arc::new(builder.finish()),
+            Self::Oid(mut builder) => Arc::new(builder.finish()),
+            Self::Text(mut builder) => Arc::new(builder.finish()),
+            Self::Bool(mut builder) => Arc::new(builder.finish()),
+            Self::Float(mut builder) => Arc::new(builder.finish()),
+            Self::Float4(mut builder) => Arc::new(builder.finish()),
+            Self::Time(mut builder) => Arc::new(builder.finish()),
+            Self::Texts(mut builder) => Arc::new(builder.finish()),
+            Self::Int2s(mut builder) => Arc::new(builder.finish()),
+            Self::Oids(mut builder) => Arc::new(builder.finish()),
+        })
+    }
+}
+
+/// Takes the rows of a table, one after the other; columns nobody asked for are not kept.
+pub struct Rows {
+    builders: Vec<(&'static str, Builder)>,
+    len: usize,
+}
+
+impl Rows {
+    pub(super) fn new(columns: &'static [Column], projection: Option<&Vec<usize>>) -> Self {
+        let wanted = |index: usize| projection.is_none_or(|wanted| wanted.contains(&index));
+        let builder = |(index, column): (usize, &Column)| {
+            let builder = if wanted(index) { Builder::new(column.kind) } else { Builder::Skip };
+            (column.name, builder)
+        };
+        Self { builders: columns.iter().enumerate().map(builder).collect(), len: 0 }
+    }
+
+    /// Adds a row: one cell a column, in their order.
+    pub fn push<const N: usize>(&mut self, cells: [Cell<'_>; N]) -> Result<(), RowsError> {
+        if cells.len() != self.builders.len() {
+            return Err(RowsError { column: self.builders.first().map_or("", |(name, _)| name) });
+        }
+        for ((name, builder), cell) in self.builders.iter_mut().zip(cells) {
+            builder.append(cell).ok_or(RowsError { column: name })?;
+        }
+        self.len += 1;
+        Ok(())
+    }
+
+    pub(super) fn finish(
+        self,
+        schema: &SchemaRef,
+        projection: Option<&Vec<usize>>,
+    ) -> Result<RecordBatch, DataFusionError> {
+        let mut arrays: Vec<Option<ArrayRef>> =
+            self.builders.into_iter().map(|(_, builder)| builder.finish()).collect();
+        let (schema, columns) = match projection {
+            None => (Arc::clone(schema), arrays.into_iter().flatten().collect()),
+            Some(wanted) => {
+                let columns = wanted.iter().filter_map(|index| arrays.get_mut(*index).and_then(Option::take)).collect();
+                (Arc::new(schema.project(wanted)?), columns)
+            }
+        };
+        let options = RecordBatchOptions::new().with_row_count(Some(self.len));
+        Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
+    }
+}
