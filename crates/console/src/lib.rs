@@ -5,12 +5,14 @@ mod error;
 mod limiter;
 mod live;
 mod protocol;
+mod query_log;
 mod session;
 mod transaction;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
 use switchyard_catalog::{Catalog, CatalogError, Change, Name, NameError, NodeChange, NodeKind, Secret, Verifiers};
+pub use switchyard_engine::ProcessSetting;
 use switchyard_session::{
     Context, Established, Limits, Peer, Registry, Throttle, decide_login, establish, mock_secret,
 };
@@ -42,6 +44,8 @@ pub struct ConsoleOptions {
     pub password: Option<Secret>,
     /// Limits of connections and logins.
     pub limits: Limits,
+    /// How the process was started, for `switchyard.settings`.
+    pub process_settings: Vec<ProcessSetting>,
 }
 
 /// Why a member cannot start.
@@ -126,7 +130,7 @@ impl Console {
             scram_iterations: switchyard_wire::verifier::SCRAM_ITERATIONS,
             authenticate: Box::new(move |request| decide_login(&logins.load(), request)),
         };
-        let live = LiveState::start(&head.load(), &options.node_name);
+        let live = LiveState::start(&head.load(), &options.node_name, options.process_settings);
         Ok(Arc::new(Self {
             store,
             head,

@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use switchyard_catalog::{Catalog, Name};
-use switchyard_engine::{HostInterface, Live, LiveSession, LoginFailure, NodeEvent};
+use switchyard_engine::{HostInterface, Live, LiveSession, LoginFailure, NodeEvent, ProcessSetting, WorkloadDecision};
 use switchyard_session::{Registry, SessionEntry, SessionState};
+
+use crate::query_log::QueryLog;
 
 /// How many ended sessions are remembered.
 const ENDED_SESSIONS_MAX: usize = 1_000;
@@ -16,6 +18,9 @@ const LOGIN_FAILURES_MAX: usize = 1_000;
 
 /// How many state changes of nodes are remembered.
 const NODE_EVENTS_MAX: usize = 10_000;
+
+/// How many decisions on workloads are remembered.
+const WORKLOAD_DECISIONS_MAX: usize = 10_000;
 
 /// Microseconds since 1970-01-01 UTC.
 pub(crate) fn now_us() -> i64 {
@@ -30,11 +35,14 @@ pub(crate) struct LiveState {
     ended: Mutex<VecDeque<(LiveSession, i64)>>,
     failures: Mutex<VecDeque<LoginFailure>>,
     events: Mutex<VecDeque<NodeEvent>>,
+    workloads: Mutex<VecDeque<WorkloadDecision>>,
+    process_settings: Arc<[ProcessSetting]>,
+    pub(crate) query_log: Arc<QueryLog>,
 }
 
 impl LiveState {
     /// The member is up from now on.
-    pub(crate) fn start(catalog: &Catalog, node: &Name) -> Self {
+    pub(crate) fn start(catalog: &Catalog, node: &Name, process_settings: Vec<ProcessSetting>) -> Self {
         let start_us = now_us();
         let event = catalog.nodes().named(node).map(|node| NodeEvent {
             node: node.id,
@@ -48,7 +56,19 @@ impl LiveState {
             ended: Mutex::default(),
             failures: Mutex::default(),
             events: Mutex::new(event.into_iter().collect()),
+            workloads: Mutex::default(),
+            process_settings: process_settings.into(),
+            query_log: Arc::new(QueryLog::new(start_us)),
         }
+    }
+
+    /// A workload has begun, or ceased, to apply to a session.
+    pub(crate) fn workload_decided(&self, decision: WorkloadDecision) {
+        let mut decisions = self.workloads.lock().unwrap_or_else(PoisonError::into_inner);
+        while decisions.len() >= WORKLOAD_DECISIONS_MAX {
+            decisions.pop_front();
+        }
+        decisions.push_back(decision);
     }
 
     /// A session is over.
@@ -83,6 +103,8 @@ impl LiveState {
             login_failures: self.failures.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
             node_events: events.iter().cloned().collect(),
             interfaces: interfaces(),
+            workload_decisions: self.workloads.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
+            process_settings: Arc::clone(&self.process_settings),
             build: concat!("switchyard ", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }
@@ -108,7 +130,7 @@ pub(crate) fn shown(entry: &Arc<SessionEntry>) -> LiveSession {
         last_statement: statement.filter(|_| !active),
         last_duration_us: activity.last_duration_us,
         authentication_method: activity.authentication.to_owned(),
-        authentication_name: String::new(),
+        authentication_name: activity.authentication_record,
         protocol: i64::from(entry.version.major) << 16 | i64::from(entry.version.minor),
         workload: activity.workload.unwrap_or_default(),
         startup: activity.startup,

@@ -3,21 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use futures::stream::StreamExt;
 use jiff::tz::TimeZone;
-use switchyard_catalog::{Change, Name};
+use switchyard_catalog::{AuthenticationClient, Change, Name};
 use switchyard_dialect::{MetaFunction, Parsed, Redacted, Statement, UserAction, UserParameter};
 use switchyard_engine::plan::{
     Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
 };
 use switchyard_engine::{
-    ClientError, Described, HistoryRow, Login, OutputColumn, PgType, Queries, QueryLimits, QueryRows, Scalar,
-    SessionState, Snapshot, SqlState, Warning, settings,
+    ClientError, Described, HistoryRow, LoggedStatement, Login, OutputColumn, PgType, Queries, QueryLimits, QueryRows,
+    Scalar, SessionState, Snapshot, SqlState, Warning, WorkloadDecision, WorkloadWish, settings, tables_read,
 };
 use switchyard_session::{Session as Place, SessionState as PlaceState};
 use switchyard_store::Outcome as StoreOutcome;
 
 use crate::Console;
 use crate::live::{now_us, shown};
+use crate::query_log::{Keep, Running};
 use crate::transaction::{Author, Transaction};
 
 /// How many versions back `catalog_history` reads.
@@ -34,6 +36,8 @@ pub(crate) struct Session {
     queries: Option<Queries>,
     seen_version: u64,
     author: Author,
+    /// The statement that runs, or ran last.
+    running: Option<Arc<Running>>,
 }
 
 /// What came of a statement.
@@ -82,13 +86,24 @@ impl Session {
             user: place.user_name.to_string(),
             client: place.client.map_or_else(|| "[local]".to_owned(), |client| client.to_string()),
         };
+        let record = authentication_record(&catalog, &place, authentication);
         place.update(|activity| {
             activity.authentication = authentication;
+            activity.authentication_record = record;
             activity.startup = parameters.into();
         });
         let seen_version = catalog.version();
-        let mut session =
-            Self { console, place, state, transaction: None, failed: false, queries: None, seen_version, author };
+        let mut session = Self {
+            console,
+            place,
+            state,
+            transaction: None,
+            failed: false,
+            queries: None,
+            seen_version,
+            author,
+            running: None,
+        };
         session.show_activity();
         Ok((session, warnings))
     }
@@ -134,12 +149,35 @@ impl Session {
 
     fn show_activity(&mut self) {
         let workload = self.state.workload().map(Name::to_string);
+        self.note_workload(workload.as_deref().unwrap_or_default());
         let label = self.state.client_label.clone();
         let application = settings::value_of("application_name", &self.state, &self.catalog());
         self.place.update(|activity| {
             activity.workload = workload;
             activity.label = label;
             activity.application = application;
+        });
+    }
+
+    /// Notes that another workload applies than did, or none any more.
+    fn note_workload(&self, workload: &str) {
+        if self.place.activity().workload.as_deref().unwrap_or_default() == workload {
+            return;
+        }
+        let named = |name: &Name| name.as_str().eq_ignore_ascii_case(workload);
+        let reason = match self.state.workload_wish() {
+            WorkloadWish::None => "SET SESSION WORKLOAD NONE",
+            WorkloadWish::Named(name) if named(name) => "SET SESSION WORKLOAD",
+            _ if workload.is_empty() => "no rule is granted",
+            _ if self.state.connect_workload().is_some_and(named) => "named at connect",
+            _ => "granted, of the highest priority",
+        };
+        self.console.live.workload_decided(WorkloadDecision {
+            time_us: now_us(),
+            session_id: self.place.id.clone(),
+            user: self.author.user.clone(),
+            workload: workload.to_owned(),
+            reason,
         });
     }
 
@@ -170,8 +208,12 @@ impl Session {
         parsed: &Parsed,
         parameters: &[Scalar],
     ) -> Result<Outcome, ClientError> {
-        self.place.begin_statement(Redacted(&parsed.statement).to_string());
-        let result = self.run_inner(source, parsed, parameters).await;
+        let text = Redacted(&parsed.statement).to_string();
+        self.place.begin_statement(text.as_str());
+        let running = self.begin_logging(text, &parsed.statement);
+        self.running = Some(Arc::clone(&running));
+        let mut result = self.run_inner(source, parsed, parameters).await;
+        log_outcome(running, &mut result);
         if result.is_err() && self.transaction.is_some() {
             self.failed |= self.in_transaction();
         }
@@ -179,14 +221,51 @@ impl Session {
         result
     }
 
+    fn begin_logging(&self, text: String, statement: &Statement) -> Arc<Running> {
+        let catalog = self.catalog();
+        let number = |name| settings::int_of(name, &self.state, &catalog);
+        let keep = Keep {
+            statements_max: usize::try_from(number("query_log_statements_max")).unwrap_or_default(),
+            duration_us_min: Some(number("log_min_duration_statement").saturating_mul(1_000)).filter(|us| *us >= 0),
+        };
+        let activity = self.place.activity();
+        let first_word = text.split_whitespace().next().unwrap_or_default().to_uppercase();
+        let statement = LoggedStatement {
+            number: 0,
+            user: self.author.user.clone(),
+            failure: None,
+            command_tag: first_word,
+            start_us: now_us(),
+            start_cost_us: 0,
+            duration_us: 0,
+            statement: text,
+            result_rows: None,
+            tables_read: match statement {
+                Statement::Sql(statement) => tables_read(statement),
+                _ => Vec::new(),
+            },
+            process_id: self.place.process_id,
+            application: activity.application,
+            client: self.place.client.map(|client| client.ip()),
+            session_id: self.place.id.clone(),
+            session_start_us: self.place.login_time_us,
+            statement_number: i64::try_from(activity.statements).unwrap_or(i64::MAX),
+        };
+        self.console.live.query_log.begin(statement, keep)
+    }
+
     /// A string could not be read at all.
     pub(crate) fn syntax_failed(&mut self) {
-        self.statement_failed();
+        self.failed |= self.in_transaction();
     }
 
     /// A mistake was found outside of [`Self::run`].
     pub(crate) fn statement_failed(&mut self) {
         self.failed |= self.in_transaction();
+        // What has ended already stays as it ended; this one was canceled, then.
+        if let Some(running) = &self.running {
+            running.failed("canceling statement due to user request");
+        }
     }
 
     /// The session waits for the next statement.
@@ -536,11 +615,13 @@ impl Session {
                 versions.extend(found.map(|catalog| (version, Arc::new(catalog))));
             }
         }
+        let query_log = if needs.query_log { self.console.live.query_log.statements() } else { Vec::new() };
         let live = self.console.live.now(&catalog, &self.console.node_name, &self.console.context.registry);
         Ok(Arc::new(Snapshot {
             live: Arc::new(live),
             session: Arc::new(self.state.clone()),
             history: Arc::new(history),
+            query_log: Arc::new(query_log),
             versions: Arc::new(versions),
             now_us: self.transaction.as_ref().map_or_else(now_us, |transaction| transaction.start_us),
             catalog,
@@ -600,8 +681,21 @@ impl Session {
         self.queries(snapshot)?.run(statement, parameters).await.map_err(|error| error.told(source))
     }
 
-    /// The parameters and columns of a statement, without running it.
+    /// The parameters and columns of a statement, without running it. One that cannot be prepared has ended with that.
     pub(crate) async fn describe(
+        &mut self,
+        source: &str,
+        statement: &Statement,
+        declared: &[Option<PgType>],
+    ) -> Result<Described, ClientError> {
+        let described = self.describe_inner(source, statement, declared).await;
+        if let Err(error) = &described {
+            self.begin_logging(Redacted(statement).to_string(), statement).failed(&error.message);
+        }
+        described
+    }
+
+    async fn describe_inner(
         &mut self,
         source: &str,
         statement: &Statement,
@@ -635,6 +729,33 @@ impl Session {
         self.transaction = None;
         self.console.live.ended(shown(self.place.entry()));
     }
+}
+
+/// Notes what came of a statement; a query ends with its rows.
+fn log_outcome(running: Arc<Running>, result: &mut Result<Outcome, ClientError>) {
+    match result {
+        Err(error) => running.failed(&error.message),
+        Ok(Outcome { answer: Answer::Tag(tag), .. }) => running.succeeded(tag, None),
+        Ok(Outcome { answer: Answer::Rows(rows), .. }) => {
+            running.succeeded(rows.tag, u64::try_from(rows.rows.len()).ok());
+        }
+        Ok(Outcome { answer: Answer::Query(query), .. }) => {
+            running.started();
+            let rows = std::mem::replace(&mut query.rows, futures::stream::empty().boxed());
+            query.rows = running.follow(rows);
+        }
+    }
+}
+
+/// The authentication record that let a client in: the first one that asks for the proof it gave.
+fn authentication_record(catalog: &switchyard_catalog::Catalog, place: &Place, method: &str) -> String {
+    let address = place.client.map(|client| client.ip());
+    let client = AuthenticationClient { local: address.is_none(), address, tls: false };
+    let Some(user) = catalog.users().named(&place.user_name) else { return String::new() };
+    let decision = catalog.decide_authentication(client, user);
+    let mut attempts = decision.attempts();
+    let record = attempts.find(|record| record.method.as_str().eq_ignore_ascii_case(method));
+    record.map(|record| record.name.to_string()).unwrap_or_default()
 }
 
 /// The columns of a small result.

@@ -11,9 +11,14 @@ mod snapshot;
 mod sql;
 mod tables;
 pub use error::{ClientError, PlanError, Severity, SqlState, Warning};
-pub use session_state::{Login, SessionChange, SessionState, statement_time_ms};
-pub use snapshot::{HistoryRow, HostInterface, Live, LiveSession, LoginFailure, NodeEvent, Snapshot};
-pub use sql::{Described, Needs, OutputColumn, PgType, Queries, QueryError, QueryLimits, QueryRows, Scalar, needs};
+pub use session_state::{Login, SessionChange, SessionState, WorkloadWish, statement_time_ms};
+pub use snapshot::{
+    HistoryRow, HostInterface, Live, LiveSession, LoggedStatement, LoginFailure, NodeEvent, ProcessSetting, Snapshot,
+    WorkloadDecision,
+};
+pub use sql::{
+    Described, Needs, OutputColumn, PgType, Queries, QueryError, QueryLimits, QueryRows, Scalar, needs, tables_read,
+};
 pub use tables::{Column, Kind as ColumnKind, SEARCH_PATH, SystemTable, Visibility, all as system_tables};
 
 /// The candidate most like a word, when one is alike enough to be meant.

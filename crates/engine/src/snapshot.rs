@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use switchyard_catalog::{Catalog, NodeId};
+use switchyard_catalog::{Catalog, Name, NodeId};
 
 use crate::session_state::SessionState;
 
@@ -66,6 +66,77 @@ pub struct LiveSession {
     pub startup: Arc<[(String, String)]>,
 }
 
+/// A statement that has ended, as `hologres.hg_query_log` shows it.
+#[derive(Debug, Clone)]
+pub struct LoggedStatement {
+    /// Unique on this member, rising.
+    pub number: u64,
+    /// The user.
+    pub user: String,
+    /// Why it failed, if it did.
+    pub failure: Option<String>,
+    /// The command tag, or the word it begins with when it failed.
+    pub command_tag: String,
+    /// When it began, in microseconds since 1970-01-01 UTC.
+    pub start_us: i64,
+    /// How long it took until it was planned and its first row could be read.
+    pub start_cost_us: i64,
+    /// How long it took altogether.
+    pub duration_us: i64,
+    /// Its text, secrets redacted, cut where it is too long.
+    pub statement: String,
+    /// How many rows were sent, if it gives rows.
+    pub result_rows: Option<u64>,
+    /// The system tables it read, qualified.
+    pub tables_read: Vec<String>,
+    /// Backend process id.
+    pub process_id: i32,
+    /// `application_name`.
+    pub application: String,
+    /// The client's address; none on a Unix socket.
+    pub client: Option<IpAddr>,
+    /// `host-pid:0xN`.
+    pub session_id: String,
+    /// When the client logged in, in microseconds since 1970-01-01 UTC.
+    pub session_start_us: i64,
+    /// Which of the session's statements it was.
+    pub statement_number: i64,
+}
+
+/// A workload that began, or ceased, to apply to a session.
+#[derive(Debug, Clone)]
+pub struct WorkloadDecision {
+    /// Microseconds since 1970-01-01 UTC.
+    pub time_us: i64,
+    /// `host-pid:0xN`.
+    pub session_id: String,
+    /// The user.
+    pub user: String,
+    /// The workload; empty when none applies any more.
+    pub workload: String,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// A setting of the process, as it was started.
+#[derive(Debug, Clone)]
+pub struct ProcessSetting {
+    /// As the file names it.
+    pub name: &'static str,
+    /// What holds; none for what is absent and for secrets.
+    pub value: Option<String>,
+    /// What holds when nothing is set, in words where there is no value.
+    pub default: String,
+    /// flag, variable, file or default.
+    pub source: &'static str,
+    /// Where it can be set.
+    pub allowed_levels: String,
+    /// A number, or a text.
+    pub integer: bool,
+    /// Sentences.
+    pub description: &'static str,
+}
+
 /// A login that failed.
 #[derive(Debug, Clone)]
 pub struct LoginFailure {
@@ -120,6 +191,10 @@ pub struct Live {
     pub node_events: Vec<NodeEvent>,
     /// The host's interfaces.
     pub interfaces: Vec<HostInterface>,
+    /// Workloads that began or ceased to apply, the newest last; bounded.
+    pub workload_decisions: Vec<WorkloadDecision>,
+    /// How the process was started.
+    pub process_settings: Arc<[ProcessSetting]>,
     /// The program's version.
     pub build: String,
 }
@@ -135,6 +210,8 @@ pub struct Snapshot {
     pub session: Arc<SessionState>,
     /// Filled when the statement reads `catalog_history`.
     pub history: Arc<Vec<HistoryRow>>,
+    /// Filled when the statement reads `hg_query_log`.
+    pub query_log: Arc<Vec<Arc<LoggedStatement>>>,
     /// Filled with the versions that the statement's `catalog_at` calls name.
     pub versions: Arc<BTreeMap<u64, Arc<Catalog>>>,
     /// Microseconds since 1970-01-01 UTC, when the statement (or its transaction) began.
@@ -145,6 +222,14 @@ impl Snapshot {
     /// Whether the session's user is a superuser.
     pub fn superuser(&self) -> bool {
         self.catalog.users().find(self.session.user_id).is_some_and(|user| user.superuser)
+    }
+
+    /// Whether the session's user sees what all others do: a superuser, or one with PostgreSQL's role for that.
+    pub fn sees_all_statements(&self) -> bool {
+        let role = Name::parse("pg_read_all_stats").ok();
+        let role = role.and_then(|name| self.catalog.roles().named(&name).map(|role| role.id));
+        let granted = || self.catalog.granted_roles(self.session.user_id);
+        self.superuser() || role.is_some_and(|role| granted().contains_key(&role))
     }
 
     /// The last known state of a node.

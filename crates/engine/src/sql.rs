@@ -27,7 +27,7 @@ use sqlparser::ast::Statement;
 
 pub use cells::{PgType, Scalar};
 pub use error::QueryError;
-pub use guard::{Needs, needs};
+pub use guard::{Needs, needs, tables_read};
 
 #[cfg(test)]
 use crate::error::SqlState;

@@ -246,13 +246,6 @@ pub enum Cell<'a> {
     Numbers(Vec<i64>),
 }
 
-impl Cell<'_> {
-    /// An object number.
-    pub(crate) fn oid(value: u32) -> Self {
-        Self::Int(i64::from(value))
-    }
-}
-
 impl From<i32> for Cell<'_> {
     fn from(value: i32) -> Self {
         Self::Int(i64::from(value))

@@ -137,6 +137,7 @@ async fn open_console(
         subcluster: settings.subcluster.clone(),
         password,
         limits: settings.limits(),
+        process_settings: settings.shown.clone(),
     };
     Console::open(store, options).await.context("cannot open the catalog")
 }

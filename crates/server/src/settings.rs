@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use switchyard_catalog::{Name, NameError};
+use switchyard_console::ProcessSetting;
 use switchyard_session::Limits;
 
 mod declaration;
@@ -128,9 +129,11 @@ impl Settings {
             given.extend(layer);
         }
         if faults.is_empty()
-            && let Some(settings) = Self::assemble(&given)
+            && let Some(mut settings) = Self::assemble(&given)
         {
             faults = settings.conflicts(&given);
+            let available = DECLARATIONS.iter().filter(|declaration| declaration.available());
+            settings.shown = available.map(|declaration| declaration.shown(given.get(declaration.name))).collect();
             if faults.is_empty() {
                 return Ok(settings);
             }

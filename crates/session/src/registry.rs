@@ -99,6 +99,8 @@ pub struct Activity {
     pub last_duration_us: Option<i64>,
     /// How the user proved who it is: in lower case, as CREATE AUTHENTICATION names it.
     pub authentication: &'static str,
+    /// The authentication record that let the client in.
+    pub authentication_record: String,
     /// The parameters of the startup packet, in order.
     pub startup: Arc<[(String, String)]>,
 }
@@ -233,6 +235,7 @@ impl Registry {
                     statements: 0,
                     last_duration_us: None,
                     authentication: "",
+                    authentication_record: String::new(),
                     startup: Arc::new([]),
                 }),
                 cancel: Notify::new(),

@@ -275,6 +275,14 @@ pub static SETTINGS: &[Declaration] = &[
     )
     .superuser(),
     ours(
+        "query_log_statements_max",
+        int(0, 1_000_000),
+        "1000",
+        CLUSTER,
+        "How many ended statements a member keeps for hologres.hg_query_log.",
+    )
+    .superuser(),
+    ours(
         "connection_load_balance",
         Kind::Bool,
         "off",
@@ -339,6 +347,15 @@ pub static SETTINGS: &[Declaration] = &[
     postgres("lc_monetary", Kind::Checked(value::c_locale), "C.UTF-8", "The format of money."),
     postgres("lc_numeric", Kind::Checked(value::c_locale), "C.UTF-8", "The format of numbers."),
     postgres("lc_time", Kind::Checked(value::c_locale), "C.UTF-8", "The format of times."),
+    row(
+        Family::PostgreSql,
+        "log_min_duration_statement",
+        Kind::Int { min: -1, max: MS_MAX, unit: Unit::Ms },
+        "0",
+        ALL,
+        "How long a statement must take to be kept for hologres.hg_query_log; -1 keeps only those that fail.",
+    )
+    .superuser(),
     postgres(
         "lock_timeout",
         Kind::Int { min: 0, max: MS_MAX, unit: Unit::Ms },

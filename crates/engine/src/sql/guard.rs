@@ -17,6 +17,8 @@ use crate::tables;
 pub struct Needs {
     /// `catalog_history`.
     pub history: bool,
+    /// `hg_query_log`.
+    pub query_log: bool,
     /// The versions named by `catalog_at`.
     pub versions: BTreeSet<u64>,
 }
@@ -25,12 +27,36 @@ pub struct Needs {
 pub fn needs(statement: &Statement) -> Needs {
     let mut needs = Needs::default();
     let _: ControlFlow<()> = visit_relations(statement, |name| {
-        needs.history |= last_part(name).is_some_and(|name| name.eq_ignore_ascii_case("catalog_history"));
+        let is = |table: &str| last_part(name).is_some_and(|name| name.eq_ignore_ascii_case(table));
+        needs.history |= is("catalog_history");
+        needs.query_log |= is("hg_query_log");
         ControlFlow::Continue(())
     });
     let mut calls = Calls(&mut needs.versions);
     let _: ControlFlow<()> = statement.visit(&mut calls);
     needs
+}
+
+/// The system tables a statement names, qualified, each once, in order.
+pub fn tables_read(statement: &Statement) -> Vec<String> {
+    let mut read = Vec::new();
+    let _: ControlFlow<()> = visit_relations(statement, |name| {
+        let parts: Vec<&str> =
+            name.0.iter().filter_map(|part| part.as_ident()).map(|ident| ident.value.as_str()).collect();
+        let table = match parts.as_slice() {
+            [.., schema, table] => tables::find(schema, table),
+            [table] => tables::resolve(table),
+            [] => None,
+        };
+        if let Some(table) = table {
+            let shown = format!("{}.{}", table.schema, table.name);
+            if !read.contains(&shown) {
+                read.push(shown);
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    read
 }
 
 fn last_part(name: &ObjectName) -> Option<&str> {

@@ -35,6 +35,7 @@ fn snapshot(user: &str) -> Arc<Snapshot> {
         live: Arc::new(Live { node, ..Live::default() }),
         catalog: Arc::new(catalog),
         history: Arc::default(),
+        query_log: Arc::default(),
         versions: Arc::new(BTreeMap::new()),
         now_us: 0,
     })
@@ -191,7 +192,7 @@ async fn others_than_the_superuser_see_what_is_theirs() {
 fn what_must_be_fetched_is_found_wherever_it_stands() {
     let sql = "SELECT * FROM nodes WHERE EXISTS (SELECT 1 FROM switchyard.catalog_history) UNION ALL \
                SELECT * FROM switchyard.catalog_at(7), catalog_at(8)";
-    assert_eq!(needs(&parsed(sql)), Needs { history: true, versions: [7, 8].into() });
+    assert_eq!(needs(&parsed(sql)), Needs { history: true, query_log: false, versions: [7, 8].into() });
     assert_eq!(needs(&parsed("SELECT 1")), Needs::default());
 }
 

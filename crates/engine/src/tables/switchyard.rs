@@ -4,6 +4,7 @@ use super::hologres::worker_id;
 use super::{Cell, Column, Kind, Rows, RowsError, SystemTable, Visibility, all, column};
 use crate::dump::definitions;
 use crate::settings::setting_rows;
+use crate::show::MASK;
 use crate::snapshot::Snapshot;
 
 /// The columns of the function `catalog_at(version)`.
@@ -39,12 +40,20 @@ pub(super) const TABLES: &[SystemTable] = &[
             column(
                 "setting",
                 Kind::Varchar,
-                "The value in force for this session; masked for others than the superuser.",
+                "The value in force for this session; NULL where there is none; masked for others than the superuser.",
             ),
             column("default_value", Kind::Varchar, "The value when nothing is set."),
-            column("source", Kind::Varchar, "default, database, node, user or session."),
+            column(
+                "source",
+                Kind::Varchar,
+                "default, database, node, user or session; for the process: default, file, variable or flag.",
+            ),
             column("value_type", Kind::Varchar, "bool, integer, enum, string or interval."),
-            column("family", Kind::Varchar, "Whose it is: vertica, postgresql, hologres or switchyard."),
+            column(
+                "family",
+                Kind::Varchar,
+                "Whose it is: vertica, postgresql, hologres, switchyard, or process: what the member was started with.",
+            ),
             column("allowed_levels", Kind::Varchar, "Where it can be set."),
             column("needs_restart", Kind::Bool, "Whether a change counts only after a restart."),
             column("description", Kind::Varchar, "A sentence."),
@@ -122,6 +131,21 @@ fn settings(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
             row.allowed_levels.into(),
             row.needs_restart.into(),
             row.description.into(),
+        ])?;
+    }
+    let superuser = snapshot.superuser();
+    for setting in snapshot.live.process_settings.iter() {
+        let value = setting.value.as_deref();
+        rows.push([
+            setting.name.into(),
+            if superuser { value } else { value.map(|_| MASK) }.into(),
+            setting.default.as_str().into(),
+            setting.source.into(),
+            if setting.integer { "integer" } else { "string" }.into(),
+            "process".into(),
+            setting.allowed_levels.as_str().into(),
+            true.into(),
+            setting.description.into(),
         ])?;
     }
     Ok(())

@@ -84,6 +84,23 @@ pub(super) const TABLES: &[SystemTable] = &[
         visibility: Visibility::All,
         rows: client_connections,
     },
+    SystemTable {
+        schema: "v_internal",
+        name: "vs_sessions",
+        description: "The client sessions now, in short; others than the superuser see their own.",
+        columns: &[
+            column("node_name", Kind::Varchar, "The connection node."),
+            column("user_name", Kind::Varchar, "The user."),
+            column("session_id", Kind::Varchar, "What CLOSE_SESSION takes."),
+            column("client_hostname", Kind::Varchar, "The client's address and port."),
+            column("client_pid", Kind::Int, "The backend process id."),
+            column("login_timestamp", Kind::Timestamp, "When it logged in, in UTC."),
+            column("client_label", Kind::Varchar, "Set by the client."),
+            column("is_paused", Kind::Bool, "Always false: a drain pauses no session."),
+        ],
+        visibility: Visibility::Own,
+        rows: vs_sessions,
+    },
 ];
 
 fn push(snapshot: &Snapshot, rows: &mut Rows, session: &LiveSession, time_us: i64) -> Result<(), RowsError> {
@@ -160,6 +177,22 @@ fn client_connections(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsEr
         let here = snapshot.live.node == Some(node.id);
         let sessions = if here { snapshot.live.sessions.len() } else { 0 };
         rows.push([node.name.as_str().into(), sessions.into(), 0i64.into()])?;
+    }
+    Ok(())
+}
+
+fn vs_sessions(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    for session in visible(snapshot) {
+        rows.push([
+            node_name(snapshot),
+            session.user.as_str().into(),
+            session.session_id.as_str().into(),
+            session.client.as_str().into(),
+            session.process_id.into(),
+            Cell::Time(session.login_us),
+            session.label.as_str().into(),
+            false.into(),
+        ])?;
     }
     Ok(())
 }

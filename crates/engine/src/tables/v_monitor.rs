@@ -180,6 +180,44 @@ pub(super) const TABLES: &[SystemTable] = &[
         visibility: Visibility::All,
         rows: draining_status,
     },
+    SystemTable {
+        schema: "v_monitor",
+        name: "load_balance_decisions",
+        description: "Where connections that asked for load balancing were sent; none is sent anywhere yet.",
+        columns: &[
+            column("timestamp", Kind::Timestamptz, "When."),
+            column("node_name", Kind::Varchar, "The node that was asked."),
+            column("client_address", Kind::Varchar, "The client's address and port."),
+            column("rule", Kind::Varchar, "The routing rule that applied."),
+            column("group_name", Kind::Varchar, "Its load balance group."),
+            column("stage", Kind::Varchar, "What decided: rule, classic, interior or none."),
+            column("target_address", Kind::Varchar, "Where the client was sent."),
+            column("target_port", Kind::Int, "The port there."),
+            column("outcome", Kind::Varchar, "What came of it."),
+        ],
+        visibility: Visibility::Superuser,
+        rows: load_balance_decisions,
+    },
+    SystemTable {
+        schema: "v_monitor",
+        name: "workload_routing_decisions",
+        description: "The workloads that began or ceased to apply to sessions, bounded; others than the superuser see their own.",
+        columns: &[
+            column("timestamp", Kind::Timestamptz, "When."),
+            column("session_id", Kind::Varchar, "The session."),
+            column("user_name", Kind::Varchar, "The user."),
+            column("workload", Kind::Varchar, "The workload; empty when none applies any more."),
+            column("reason", Kind::Varchar, "Why."),
+            column("subcluster_name", Kind::Varchar, "The subcluster of the execution node."),
+            column(
+                "execution_node",
+                Kind::Varchar,
+                "Where the session's statements run: in the console, the connection node.",
+            ),
+        ],
+        visibility: Visibility::Own,
+        rows: workload_routing_decisions,
+    },
 ];
 
 /// The answering member's node.
@@ -409,6 +447,27 @@ fn draining_status(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError
             node.draining.into(),
             if here { snapshot.live.sessions.len() } else { 0 }.into(),
             oldest.map(|session| session.session_id.as_str()).into(),
+        ])?;
+    }
+    Ok(())
+}
+
+fn load_balance_decisions(_: &Snapshot, _: &mut Rows) -> Result<(), RowsError> {
+    Ok(())
+}
+
+fn workload_routing_decisions(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    let superuser = snapshot.superuser();
+    let own = snapshot.session.user_name(&snapshot.catalog);
+    for decision in snapshot.live.workload_decisions.iter().filter(|decision| superuser || decision.user == own) {
+        rows.push([
+            Cell::Time(decision.time_us),
+            decision.session_id.as_str().into(),
+            decision.user.as_str().into(),
+            decision.workload.as_str().into(),
+            decision.reason.into(),
+            subcluster_name(snapshot),
+            node_name(snapshot),
         ])?;
     }
     Ok(())

@@ -1,5 +1,7 @@
 //! What a declaration holds, and the macro that makes a struct of settings and its declarations from one list.
 
+use switchyard_console::ProcessSetting;
+
 use super::fault::{Fault, ValueError};
 use super::value::Shape;
 use super::{DECLARATIONS, Given};
@@ -41,6 +43,17 @@ pub(crate) enum Source {
     Flag,
     Variable,
     File,
+}
+
+impl Source {
+    /// In capitals, as levels are shown.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Flag => "FLAG",
+            Self::Variable => "VARIABLE",
+            Self::File => "FILE",
+        }
+    }
 }
 
 /// What holds when nothing is set.
@@ -102,6 +115,24 @@ impl Declaration {
         !self.expects.is_empty()
     }
 
+    /// As a system table shows it.
+    pub(super) fn shown(&self, given: Option<&Given>) -> ProcessSetting {
+        let default = match self.default {
+            DefaultValue::Text(text) => Some(text.to_owned()),
+            DefaultValue::Absent(_) => None,
+        };
+        let levels: Vec<&str> = self.sources.iter().map(|source| source.as_str()).collect();
+        ProcessSetting {
+            name: self.name,
+            value: given.map(|given| given.texts.join(", ")).or(default).filter(|_| !self.secret),
+            default: self.default.shown().replace('`', ""),
+            source: given.map_or("default", |given| given.place.kind()),
+            allowed_levels: levels.join(", "),
+            integer: self.shape == Shape::Integer,
+            description: self.doc.trim(),
+        }
+    }
+
     /// The flag, with its dashes.
     pub(crate) fn flag(&self) -> String {
         format!("--{}", self.name.replace('_', "-"))
@@ -136,6 +167,8 @@ macro_rules! settings {
         #[derive(Debug)]
         pub(crate) struct Settings {
             $($(#[doc = $doc])+ pub(crate) $name: $type,)*
+            /// All of them as a system table shows them; secrets without their value.
+            pub(crate) shown: Vec<ProcessSetting>,
         }
 
         /// Every setting.
@@ -161,6 +194,7 @@ macro_rules! settings {
                         given.get(stringify!($name)).map(|given| given.texts.as_slice()),
                         settings!(@default $kind $text),
                     )?,)*
+                    shown: Vec::new(),
                 })
             }
         }

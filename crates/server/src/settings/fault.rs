@@ -23,6 +23,16 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    /// What kind of place it is.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::File { .. } => "file",
+            Self::Variable(_) => "variable",
+            Self::Flag(_) => "flag",
+        }
+    }
+
     /// This place, or the other one when this is the default.
     pub(super) fn or(self, other: Self) -> Self {
         if self == Self::Default { other } else { self }
