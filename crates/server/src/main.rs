@@ -19,10 +19,6 @@ mod storage;
 
 use settings::{Command, Flags, Located, Place, Settings, Sources};
 
-/// A commit makes hundreds of small allocations: a seventh of its processor time went to the C library's allocator.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// The exit code of misuse, as in `sysexits.h`.
 const MISUSE: u8 = 64;
 

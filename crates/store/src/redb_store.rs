@@ -50,8 +50,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use async_trait::async_trait;
 use redb::{Durability, ReadTransaction, ReadableDatabase};
 use switchyard_catalog::Catalog;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{Mutex, OwnedMutexGuard};
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::task::{JoinError, block_in_place, spawn_blocking};
 
 use self::format::Fault;
 use self::open::{Mount, Opened, panic_text};
@@ -128,12 +129,16 @@ impl RedbStore {
         done.unwrap_or_else(|error| Err(self.file.ended(error)))
     }
 
-    /// Writes in a thread that may block, one at a time. It goes on if the caller goes away.
+    /// Writes, one at a time, in the caller's own thread where the runtime has others to go on with: to wake a thread for
+    /// the work and another for its outcome takes a good part of the time of an fsync. It goes on if the caller goes away.
     async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&StoreFile, &mut Writer) -> T + Send + 'static,
     ) -> Result<T, JoinError> {
         let mut writer: OwnedMutexGuard<Writer> = Arc::clone(&self.writer).lock_owned().await;
+        if Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
+            return Ok(block_in_place(|| work(&self.file, &mut writer)));
+        }
         let file = Arc::clone(&self.file);
         spawn_blocking(move || work(&file, &mut writer)).await
     }
