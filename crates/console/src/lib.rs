@@ -23,6 +23,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
+use switchyard_engine::PlanCache;
+
 use crate::live::LiveState;
 
 /// What a member is started with.
@@ -98,6 +100,7 @@ pub struct Console {
     context: Context,
     node_name: Name,
     live: LiveState,
+    plans: Arc<PlanCache>,
     shutdown: watch::Sender<bool>,
 }
 
@@ -138,6 +141,7 @@ impl Console {
             context,
             node_name: options.node_name,
             live,
+            plans: Arc::default(),
             shutdown: watch::Sender::new(false),
         }))
     }

@@ -666,7 +666,11 @@ impl Session {
             Some(queries) if queries.limits() == limits => {
                 queries.read(snapshot);
             }
-            stale => *stale = Some(Queries::new(snapshot, limits).map_err(|error| error.told(""))?),
+            stale => {
+                *stale = Some(
+                    Queries::new(snapshot, limits, Arc::clone(&self.console.plans)).map_err(|error| error.told(""))?,
+                )
+            }
         }
         self.queries.as_ref().ok_or_else(|| ClientError::new(SqlState::InternalError, "no query engine"))
     }

@@ -17,7 +17,8 @@ pub use snapshot::{
     WorkloadDecision,
 };
 pub use sql::{
-    Described, Needs, OutputColumn, PgType, Queries, QueryError, QueryLimits, QueryRows, Scalar, needs, tables_read,
+    Described, Needs, OutputColumn, PgType, PlanCache, Queries, QueryError, QueryLimits, QueryRows, Scalar, needs,
+    tables_read,
 };
 pub use tables::{Column, Kind as ColumnKind, SEARCH_PATH, SystemTable, Visibility, all as system_tables};
 

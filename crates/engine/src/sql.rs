@@ -7,18 +7,22 @@ mod error;
 mod functions;
 mod guard;
 mod names;
+mod plans;
 mod provider;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::execution::TaskContext;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::GreedyMemoryPool;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{SendableRecordBatchStream, execute_stream};
 use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as DataFusionStatement;
@@ -28,6 +32,9 @@ use sqlparser::ast::Statement;
 pub use cells::{PgType, Scalar};
 pub use error::QueryError;
 pub use guard::{Needs, needs, tables_read};
+pub use plans::PlanCache;
+
+use plans::{Planned, is_repeatable};
 
 #[cfg(test)]
 use crate::error::SqlState;
@@ -83,9 +90,13 @@ fn current(current: &Current) -> Arc<Snapshot> {
 
 /// The query engine of one session.
 pub struct Queries {
-    context: SessionContext,
+    config: SessionConfig,
+    runtime: Arc<RuntimeEnv>,
+    /// Made when something must be planned: it knows hundreds of functions, and most sessions ask what others have asked.
+    context: OnceLock<SessionContext>,
     current: Current,
     limits: QueryLimits,
+    plans: Arc<PlanCache>,
 }
 
 impl std::fmt::Debug for Queries {
@@ -95,11 +106,11 @@ impl std::fmt::Debug for Queries {
 }
 
 impl Queries {
-    /// An engine that reads `snapshot` until it is given another.
+    /// An engine that reads `snapshot` until it is given another. It shares its plans with all that have the same `plans`.
     ///
     /// # Errors
     /// When DataFusion cannot be set up.
-    pub fn new(snapshot: Arc<Snapshot>, limits: QueryLimits) -> Result<Self, QueryError> {
+    pub fn new(snapshot: Arc<Snapshot>, limits: QueryLimits, plans: Arc<PlanCache>) -> Result<Self, QueryError> {
         let database = snapshot.catalog.database().name.folded().to_owned();
         let current = Arc::new(Mutex::new(snapshot));
         let runtime = RuntimeEnvBuilder::new()
@@ -109,17 +120,26 @@ impl Queries {
             .build_arc()?;
         let mut config = SessionConfig::new()
             .with_create_default_catalog_and_schema(false)
-            .with_default_catalog_and_schema(database.clone(), provider::DEFAULT_SCHEMA)
+            .with_default_catalog_and_schema(database, provider::DEFAULT_SCHEMA)
             .with_information_schema(false)
             .with_target_partitions(1);
         config.options_mut().sql_parser.dialect = datafusion::config::Dialect::PostgreSQL;
         config.options_mut().sql_parser.map_string_types_to_utf8view = false;
         config.options_mut().sql_parser.collect_spans = true;
+        // Their state would go from one execution of a plan that is kept to the next.
+        config.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
         config.options_mut().execution.time_zone = Some("+00:00".to_owned());
-        let context = SessionContext::new_with_config_rt(config, runtime);
-        context.register_catalog(database, Arc::new(provider::SystemCatalog::new(Arc::clone(&current))));
-        functions::register(&context, &current);
-        Ok(Self { context, current, limits })
+        Ok(Self { config, runtime, context: OnceLock::new(), current, limits, plans })
+    }
+
+    fn context(&self) -> &SessionContext {
+        self.context.get_or_init(|| {
+            let context = SessionContext::new_with_config_rt(self.config.clone(), Arc::clone(&self.runtime));
+            let database = self.config.options().catalog.default_catalog.clone();
+            context.register_catalog(database, Arc::new(provider::SystemCatalog));
+            functions::register(&context, &self.current);
+            context
+        })
     }
 
     /// What each query may use.
@@ -135,7 +155,7 @@ impl Queries {
     async fn plan(&self, statement: &Statement) -> Result<LogicalPlan, QueryError> {
         guard::check(statement)?;
         let statement = guard::rewrite(statement.clone());
-        let state = self.context.state();
+        let state = self.context().state();
         let plan = state.statement_to_plan(DataFusionStatement::Statement(Box::new(statement))).await?;
         SQLOptions::new()
             .with_allow_ddl(false)
@@ -163,25 +183,49 @@ impl Queries {
     /// # Errors
     /// What is wrong with the query; later mistakes come with the rows.
     pub async fn run(&self, statement: &Statement, parameters: &[Scalar]) -> Result<QueryRows, QueryError> {
+        let limit = self.limits.time_ms_max;
+        let deadline = (limit > 0).then(|| tokio::time::Instant::now() + Duration::from_millis(limit));
+        let planned = match self.plans.find(statement).filter(|_| parameters.is_empty()) {
+            Some(planned) => planned,
+            None => within(deadline, limit, self.plan_to_execute(statement, parameters)).await??,
+        };
+        // The plan that is kept is never executed itself: some steps keep what they have read.
+        let physical = reset_plan_states(planned.physical)?;
+        let batches = execute_stream(physical, self.task_context())?;
+        let kinds: Vec<PgType> = planned.columns.iter().map(|column| column.kind).collect();
+        let rows = row_stream(deadline, limit, kinds, batches);
+        Ok(QueryRows { columns: planned.columns, rows })
+    }
+
+    async fn plan_to_execute(&self, statement: &Statement, parameters: &[Scalar]) -> Result<Planned, QueryError> {
         let plan = self.plan(statement).await?;
+        let keep = parameters.is_empty() && is_repeatable(&plan)?;
         let plan = if parameters.is_empty() {
             plan
         } else {
             plan.with_param_values(parameters.iter().map(cells::to_value).collect::<Vec<_>>())?
         };
         let columns = names::columns(statement, plan.schema());
-        let state = self.context.state();
-        let limit = self.limits.time_ms_max;
-        let deadline = (limit > 0).then(|| tokio::time::Instant::now() + Duration::from_millis(limit));
-        let physical = within(deadline, limit, state.create_physical_plan(&plan)).await??;
+        let physical = self.context().state().create_physical_plan(&plan).await?;
         // Every step yields now and then, not only those that read tables: a join of large inputs would otherwise hold its
         // thread, and neither the deadline nor a cancel request would be looked at.
         let physical =
             physical.transform_up(|step| Ok(Transformed::yes(Arc::new(CooperativeExec::new(step)) as _)))?.data;
-        let batches = execute_stream(physical, state.task_ctx())?;
-        let kinds: Vec<PgType> = columns.iter().map(|column| column.kind).collect();
-        let rows = row_stream(deadline, limit, kinds, batches);
-        Ok(QueryRows { columns, rows })
+        let planned = Planned { columns, physical };
+        if keep {
+            self.plans.keep(statement, &planned);
+        }
+        Ok(planned)
+    }
+
+    /// What an execution may use and sees. Functions are found when a query is planned: none are needed here.
+    fn task_context(&self) -> Arc<TaskContext> {
+        let config = self.config.clone().with_extension(current(&self.current));
+        let (scalar, higher_order) = (HashMap::new(), HashMap::new());
+        let (aggregate, window) = (HashMap::new(), HashMap::new());
+        let runtime = Arc::clone(&self.runtime);
+        let context = TaskContext::new(None, String::new(), config, scalar, higher_order, aggregate, window, runtime);
+        Arc::new(context)
     }
 }
 

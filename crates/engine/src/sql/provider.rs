@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, Session, TableFunctionImpl, TableProvider};
-use datafusion::common::{ScalarValue, plan_err};
+use datafusion::common::{ScalarValue, internal_err, plan_err};
 use datafusion::datasource::TableType;
 use datafusion::error::DataFusionError;
+use datafusion::execution::TaskContext;
 use datafusion::execution::object_store::ObjectStoreRegistry;
 use datafusion::logical_expr::Expr;
 use datafusion::object_store::ObjectStore;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
 use url::Url;
 
 use super::{Current, current};
@@ -39,9 +42,7 @@ impl ObjectStoreRegistry for NoObjectStores {
 
 /// The one catalog: the cluster's database.
 #[derive(Debug)]
-pub(super) struct SystemCatalog {
-    current: CurrentSnapshot,
-}
+pub(super) struct SystemCatalog;
 
 /// The session's snapshot, printable.
 #[derive(Clone)]
@@ -53,12 +54,6 @@ impl std::fmt::Debug for CurrentSnapshot {
     }
 }
 
-impl SystemCatalog {
-    pub(super) fn new(current: Current) -> Self {
-        Self { current: CurrentSnapshot(current) }
-    }
-}
-
 impl CatalogProvider for SystemCatalog {
     fn schema_names(&self) -> Vec<String> {
         tables::SEARCH_PATH.iter().map(|name| (*name).to_owned()).collect()
@@ -67,7 +62,7 @@ impl CatalogProvider for SystemCatalog {
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
         let name = name.to_lowercase();
         let known = name == DEFAULT_SCHEMA || tables::SEARCH_PATH.contains(&name.as_str());
-        known.then(|| Arc::new(SystemSchema { name, current: self.current.clone() }) as Arc<dyn SchemaProvider>)
+        known.then(|| Arc::new(SystemSchema { name }) as Arc<dyn SchemaProvider>)
     }
 }
 
@@ -75,7 +70,6 @@ impl CatalogProvider for SystemCatalog {
 #[derive(Debug)]
 struct SystemSchema {
     name: String,
-    current: CurrentSnapshot,
 }
 
 impl SystemSchema {
@@ -91,11 +85,7 @@ impl SchemaProvider for SystemSchema {
     }
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, DataFusionError> {
-        let provider = |table| {
-            Arc::new(SystemTableProvider { table, snapshot: Arc::new(SeenSnapshot(current(&self.current.0))) })
-                as Arc<dyn TableProvider>
-        };
-        Ok(self.find(name).map(provider))
+        Ok(self.find(name).map(|table| Arc::new(SystemTableProvider { table }) as Arc<dyn TableProvider>))
     }
 
     fn table_exist(&self, name: &str) -> bool {
@@ -103,19 +93,10 @@ impl SchemaProvider for SystemSchema {
     }
 }
 
-struct SeenSnapshot(Arc<Snapshot>);
-
-impl std::fmt::Debug for SeenSnapshot {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "version {}", self.0.catalog.version())
-    }
-}
-
-/// One system table at one snapshot.
+/// One system table. It holds no rows: a plan with it can be executed at any later snapshot.
 #[derive(Debug)]
-struct SystemTableProvider {
+pub(super) struct SystemTableProvider {
     table: &'static SystemTable,
-    snapshot: Arc<SeenSnapshot>,
 }
 
 #[async_trait]
@@ -133,15 +114,46 @@ impl TableProvider for SystemTableProvider {
         _: &dyn Session,
         projection: Option<&Vec<usize>>,
         _: &[Expr],
-        _: Option<usize>,
+        limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
-        let snapshot = &self.snapshot.0;
+        let schema = match projection {
+            Some(columns) => Arc::new(self.table.arrow_schema().project(columns)?),
+            None => self.table.arrow_schema(),
+        };
+        let scan = SystemScan { table: self.table, projection: projection.cloned(), schema: Arc::clone(&schema) };
+        Ok(Arc::new(StreamingTableExec::try_new(schema, vec![Arc::new(scan)], None, [], false, limit)?))
+    }
+}
+
+/// The rows of a system table at the snapshot that the execution brings with it, as an extension of its configuration.
+#[derive(Debug)]
+struct SystemScan {
+    table: &'static SystemTable,
+    projection: Option<Vec<usize>>,
+    schema: SchemaRef,
+}
+
+impl SystemScan {
+    fn batch(&self, context: &TaskContext) -> Result<RecordBatch, DataFusionError> {
+        let Some(snapshot) = context.session_config().get_extension::<Snapshot>() else {
+            return internal_err!("a query began without a snapshot");
+        };
         if self.table.visibility == Visibility::Superuser && !snapshot.superuser() {
             return Err(DataFusionError::External(Box::new(Forbidden { table: self.table.name })));
         }
-        let batch = self.table.batch(snapshot, projection)?;
-        let schema = batch.schema();
-        Ok(MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None)?)
+        self.table.batch(&snapshot, self.projection.as_ref())
+    }
+}
+
+impl PartitionStream for SystemScan {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    /// The rows are made here, at once: what was asked for later must not show another version.
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let batch = self.batch(&context);
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), futures::stream::iter([batch])))
     }
 }
 

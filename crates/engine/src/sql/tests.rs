@@ -48,7 +48,7 @@ fn parsed(sql: &str) -> Statement {
 }
 
 async fn ask(user: &str, limits: QueryLimits, sql: &str) -> Result<(Vec<OutputColumn>, Vec<Vec<Scalar>>), QueryError> {
-    let queries = Queries::new(snapshot(user), limits)?;
+    let queries = Queries::new(snapshot(user), limits, Arc::default())?;
     let mut result = queries.run(&parsed(sql), &[]).await?;
     let mut rows = Vec::new();
     while let Some(row) = result.rows.next().await {
@@ -66,7 +66,7 @@ async fn refusal(user: &str, limits: QueryLimits, sql: &str) -> QueryError {
 
 #[tokio::test]
 async fn every_table_answers_all_its_columns_and_each_alone() {
-    let queries = Queries::new(snapshot("dbadmin"), LIMITS).unwrap();
+    let queries = Queries::new(snapshot("dbadmin"), LIMITS, Arc::default()).unwrap();
     for table in tables::all() {
         let sql = format!("SELECT * FROM {}.{}", table.schema, table.name);
         let result = queries.run(&parsed(&sql), &[]).await.unwrap();
@@ -134,7 +134,7 @@ async fn nothing_but_queries_is_let_through() {
         "TRUNCATE nodes",
     ] {
         let Ok(mut statements) = Parser::parse_sql(&PostgreSqlDialect {}, sql) else { continue };
-        let queries = Queries::new(snapshot("dbadmin"), LIMITS).unwrap();
+        let queries = Queries::new(snapshot("dbadmin"), LIMITS, Arc::default()).unwrap();
         let error = queries.run(&statements.pop().unwrap(), &[]).await.unwrap_err();
         assert_eq!(error.sqlstate, SqlState::FeatureNotSupported, "{sql}: {error}");
     }
@@ -145,7 +145,7 @@ async fn no_file_can_be_named_as_a_table() {
     for sql in ["SELECT * FROM '/etc/passwd'", "SELECT * FROM \"/etc/passwd\"", "SELECT * FROM \"file:///etc/passwd\""]
     {
         let Ok(mut statements) = Parser::parse_sql(&PostgreSqlDialect {}, sql) else { continue };
-        let queries = Queries::new(snapshot("dbadmin"), LIMITS).unwrap();
+        let queries = Queries::new(snapshot("dbadmin"), LIMITS, Arc::default()).unwrap();
         let error = queries.run(&statements.pop().unwrap(), &[]).await.unwrap_err();
         assert_eq!(error.sqlstate, SqlState::UndefinedTable, "{sql}: {error}");
     }
@@ -198,7 +198,7 @@ fn what_must_be_fetched_is_found_wherever_it_stands() {
 
 #[tokio::test]
 async fn parameters_get_their_types_from_what_they_are_compared_with() {
-    let queries = Queries::new(snapshot("dbadmin"), LIMITS).unwrap();
+    let queries = Queries::new(snapshot("dbadmin"), LIMITS, Arc::default()).unwrap();
     let statement = parsed("SELECT node_name FROM nodes WHERE node_id > $1 AND node_name = $2");
     let described = queries.describe(&statement, &[]).await.unwrap();
     assert_eq!(described.parameters, [PgType::Int8, PgType::Text]);
@@ -216,4 +216,60 @@ async fn with_queries_that_double_are_refused_before_they_are_planned() {
     assert_eq!(refusal("dbadmin", LIMITS, &chain(25)).await.sqlstate, SqlState::StatementTooComplex);
     let (_, rows) = ask("dbadmin", LIMITS, &chain(5)).await.unwrap();
     assert_eq!(rows, [[Scalar::Int(1)]]);
+}
+
+async fn all(queries: &Queries, sql: &str) -> Vec<Vec<Scalar>> {
+    let result = queries.run(&parsed(sql), &[]).await.unwrap();
+    result.rows.map(Result::unwrap).collect().await
+}
+
+#[tokio::test]
+async fn a_plan_that_is_kept_reads_each_session_s_own_snapshot() {
+    let plans = Arc::<PlanCache>::default();
+    let superuser = Queries::new(snapshot("dbadmin"), LIMITS, Arc::clone(&plans)).unwrap();
+    let joined = "SELECT a.node_name, count(*) FROM nodes a JOIN nodes b ON a.node_id = b.node_id \
+                  JOIN (SELECT 1 AS one) c ON true GROUP BY a.node_name ORDER BY 1";
+    let before = all(&superuser, joined).await;
+    assert_eq!((plans.len(), before.len()), (1, 1));
+    let node = Change::CreateNode {
+        name: name("node2"),
+        kind: NodeKind::Remote { upstream: None },
+        host: "10.0.0.2".to_owned(),
+        port: 5432,
+        subcluster: None,
+    };
+    let mut later = (*snapshot("dbadmin")).clone();
+    later.catalog = Arc::new(later.catalog.apply(&[node]).unwrap().catalog);
+    superuser.read(Arc::new(later));
+    assert_eq!(all(&superuser, joined).await.len(), 2);
+    // What only the superuser may read is refused to others, planned or not.
+    let secret = "SELECT count(*) FROM switchyard.catalog_history";
+    all(&superuser, secret).await;
+    let mira = Queries::new(snapshot("mira"), LIMITS, Arc::clone(&plans)).unwrap();
+    let refused = match mira.run(&parsed(secret), &[]).await {
+        Err(error) => error,
+        Ok(result) => result.rows.map(Result::unwrap_err).next().await.unwrap(),
+    };
+    assert_eq!((refused.sqlstate, plans.len()), (SqlState::InsufficientPrivilege, 2));
+}
+
+#[tokio::test]
+async fn plans_with_something_of_the_session_are_not_kept() {
+    let plans = Arc::<PlanCache>::default();
+    let superuser = Queries::new(snapshot("dbadmin"), LIMITS, Arc::clone(&plans)).unwrap();
+    let mira = Queries::new(snapshot("mira"), LIMITS, Arc::clone(&plans)).unwrap();
+    for sql in [
+        "SELECT current_user",
+        "SELECT node_name FROM nodes WHERE current_user = 'dbadmin'",
+        "SELECT now()",
+        "SELECT (SELECT current_user) AS who",
+        "EXPLAIN SELECT * FROM nodes",
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT * FROM n",
+    ] {
+        all(&superuser, sql).await;
+        assert_eq!(plans.len(), 0, "{sql}");
+    }
+    let who = |name: &str| vec![vec![Scalar::Text(name.to_owned())]];
+    assert_eq!(all(&superuser, "SELECT current_user").await, who("dbadmin"));
+    assert_eq!(all(&mira, "SELECT current_user").await, who("mira"));
 }

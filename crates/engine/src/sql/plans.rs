@@ -1,0 +1,87 @@
+//! Plans that are kept: planning a query over a system table takes many times as long as answering it, and tools ask the
+//! same again and again. A plan holds no rows and nothing of a session, so all sessions share them: each execution reads
+//! its own snapshot ([`super::provider::SystemScan`]).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::source_as_provider;
+use datafusion::error::DataFusionError;
+use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
+use datafusion::physical_plan::ExecutionPlan;
+use sqlparser::ast::Statement;
+
+use super::OutputColumn;
+use super::provider::SystemTableProvider;
+
+/// So many plans are kept; when there are more, all are forgotten and the keeping begins anew.
+const PLANS_MAX: usize = 256;
+
+/// A plan of more steps is not kept.
+const STEPS_MAX: usize = 64;
+
+/// A query that is ready to be executed any number of times, each with a copy of its own.
+#[derive(Debug, Clone)]
+pub(super) struct Planned {
+    pub(super) columns: Vec<OutputColumn>,
+    pub(super) physical: Arc<dyn ExecutionPlan>,
+}
+
+/// The plans that all sessions of a member share.
+#[derive(Debug, Default)]
+pub struct PlanCache {
+    plans: Mutex<HashMap<Statement, Planned>>,
+}
+
+impl PlanCache {
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    pub(super) fn find(&self, statement: &Statement) -> Option<Planned> {
+        self.plans.lock().unwrap_or_else(PoisonError::into_inner).get(statement).cloned()
+    }
+
+    /// Keeps a plan, unless it is too large to be worth it.
+    pub(super) fn keep(&self, statement: &Statement, planned: &Planned) {
+        if steps(&planned.physical) > STEPS_MAX {
+            return;
+        }
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if plans.len() >= PLANS_MAX {
+            plans.clear();
+        }
+        plans.insert(statement.clone(), planned.clone());
+    }
+}
+
+fn steps(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    plan.children().into_iter().map(steps).sum::<usize>().saturating_add(1)
+}
+
+/// Whether a plan means the same at any time and in any session. What is asked must not have been optimised yet: the
+/// optimiser puts values in the place of `now()` and `current_user`.
+pub(super) fn is_repeatable(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
+    let mut repeatable = true;
+    plan.apply_with_subqueries(|step| {
+        repeatable &= match step {
+            LogicalPlan::TableScan(scan) => source_as_provider(&scan.source)?.is::<SystemTableProvider>(),
+            LogicalPlan::RecursiveQuery(_) | LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) => false,
+            _ => true,
+        };
+        step.apply_expressions(|expression| {
+            expression.apply(|part| {
+                repeatable &= match part {
+                    Expr::ScalarFunction(function) => function.func.signature().volatility == Volatility::Immutable,
+                    Expr::ScalarVariable(..) | Expr::Placeholder(_) => false,
+                    _ => true,
+                };
+                Ok(if repeatable { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+            })
+        })?;
+        Ok(if repeatable { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(repeatable)
+}
