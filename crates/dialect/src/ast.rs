@@ -369,6 +369,8 @@ pub enum UserAction {
     Rename(Ident),
     /// SET, CLEAR
     Parameter(ParameterAction),
+    /// The same by ALTER ROLE, as PostgreSQL's clients write it.
+    RoleParameter(ParameterAction),
 }
 
 /// LOCAL, or HOST [TLS | NO TLS] 'network'.

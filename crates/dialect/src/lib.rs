@@ -7,6 +7,7 @@ mod error;
 mod function;
 mod parser;
 mod printer;
+mod secrets;
 mod words;
 
 pub use ast::*;
@@ -14,3 +15,4 @@ pub use error::{ErrorKind, SyntaxError};
 pub use function::{MetaFunction, Procedure};
 pub use parser::{Parsed, STATEMENT_BYTES_MAX, bind, parameter_count, parse};
 pub use printer::{Redacted, quote_ident, quote_literal};
+pub use secrets::mask_login;

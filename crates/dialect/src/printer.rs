@@ -8,6 +8,7 @@ mod topology;
 use std::fmt;
 
 use crate::ast::{Ident, Literal, SecretText, Statement, Value};
+use crate::secrets::mask_login;
 use crate::words;
 
 /// Prints a statement with its secrets replaced by `'********'`.
@@ -207,6 +208,15 @@ impl Printer<'_, '_> {
         if self.redacted { self.text("'********'") } else { write!(self.out, "{}", Quoted(secret.reveal())) }
     }
 
+    /// Where a host belongs, somebody may have written a URL with a login in it.
+    fn host(&mut self, host: &str) -> fmt::Result {
+        if self.redacted {
+            write!(self.out, "{}", Quoted(&mask_login(host)))
+        } else {
+            write!(self.out, "{}", Quoted(host))
+        }
+    }
+
     /// `DROP kind [IF EXISTS] a, b [CASCADE]`
     fn drop_list(&mut self, kind: &str, if_exists: bool, names: &[Ident], cascade: bool) -> fmt::Result {
         write!(self.out, "DROP {kind} ")?;
@@ -233,10 +243,4 @@ impl Printer<'_, '_> {
     fn comma(&mut self, index: usize) -> fmt::Result {
         self.text_if(index > 0, ", ")
     }
-}
-
-/// Whether a setting of this name holds what must not be shown.
-fn is_secret(parameter: &str) -> bool {
-    let name = parameter.to_ascii_lowercase();
-    ["password", "passwd", "secret"].iter().any(|part| name.contains(part))
 }

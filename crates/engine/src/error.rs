@@ -212,7 +212,7 @@ pub enum HostFault {
     /// 127.0.0.0/8, ::1, localhost, while `allow_loopback_addresses` is off.
     Loopback,
     /// A subnet is named by its prefix alone.
-    PrefixWithLength,
+    NoPrefix,
 }
 
 /// Why a statement cannot be planned. Facts only: [`ClientError::from`] makes the text.
@@ -431,13 +431,14 @@ fn name_error(error: &NameError) -> ClientError {
 }
 
 fn address_error(text: &str, fault: HostFault) -> ClientError {
-    let error = ClientError::new(SqlState::InvalidParameterValue, format!("Invalid IP address \"{text}\""));
+    let shown = switchyard_dialect::mask_login(text);
+    let error = ClientError::new(SqlState::InvalidParameterValue, format!("Invalid IP address \"{shown}\""));
     match fault {
         HostFault::Malformed => error.with_hint("Write an IPv4 or IPv6 address, or a host name."),
         HostFault::Loopback => error
             .with_detail("A loopback address cannot be reached from other hosts.")
             .with_hint("To allow it, use ALTER DATABASE DEFAULT SET allow_loopback_addresses = on."),
-        HostFault::PrefixWithLength => error.with_hint("Write the subnet's prefix without its length."),
+        HostFault::NoPrefix => error.with_hint("Write the subnet's prefix without its length, for example 10.10.10.0."),
     }
 }
 

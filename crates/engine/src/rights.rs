@@ -116,7 +116,7 @@ fn alter_user(user: &Ident, action: &UserAction) -> Who {
                     | UserParameter::IdleSessionTimeout(_)
             )
         }),
-        UserAction::Parameter(_) => true,
+        UserAction::Parameter(_) | UserAction::RoleParameter(_) => true,
         UserAction::DefaultRole(_) | UserAction::Rename(_) => false,
     };
     if own { Who::Himself(user.clone()) } else { Who::Superuser }

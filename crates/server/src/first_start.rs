@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use rand::RngExt;
 use switchyard_catalog::Secret;
+use tracing::warn;
 
 /// How many characters a generated password has; at 5 bits each.
 const PASSWORD_LENGTH: usize = 26;
@@ -24,15 +25,45 @@ pub(crate) fn make_data_dir(path: &Path) -> anyhow::Result<()> {
     made.with_context(|| format!("cannot make the data directory {}", path.display()))
 }
 
-/// Makes up a password and writes it to a file only its owner can read; returns both.
-///
-/// # Errors
-/// When it cannot be written.
-pub(crate) fn generate_password(data_dir: &Path) -> anyhow::Result<(Secret, PathBuf)> {
-    let password = random_password(&mut rand::rng());
-    let path = data_dir.join("dbadmin.password");
-    write_secret(&path, &password).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok((Secret::new(password), path))
+/// The superuser's password for a catalog that is about to be made.
+pub(crate) struct FirstPassword {
+    /// The password.
+    pub(crate) password: Secret,
+    /// The file it is in, when it was generated.
+    pub(crate) path: Option<PathBuf>,
+    /// The directory that was made for the file.
+    directory: Option<PathBuf>,
+}
+
+impl FirstPassword {
+    /// One that somebody chose.
+    pub(crate) fn chosen(password: Secret) -> Self {
+        Self { password, path: None, directory: None }
+    }
+
+    /// Makes up a password and writes it to a file only its owner can read, in a directory that is made if need be.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(crate) fn generate(data_dir: &Path) -> anyhow::Result<Self> {
+        let directory = (!data_dir.exists()).then(|| data_dir.to_owned());
+        make_data_dir(data_dir)?;
+        let password = random_password(&mut rand::rng());
+        let path = data_dir.join("dbadmin.password");
+        write_secret(&path, &password).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { password: Secret::new(password), path: Some(path), directory })
+    }
+
+    /// Removes what was written for it, when the user it is for is no more.
+    pub(crate) fn remove(self) {
+        if let Some(path) = self.path
+            && let Err(error) = fs::remove_file(&path)
+        {
+            warn!(path = %path.display(), %error, "the file with the password cannot be removed");
+        }
+        // A directory in which something else has come to be stays.
+        let _removed = self.directory.map(fs::remove_dir);
+    }
 }
 
 fn random_password(random: &mut impl rand::CryptoRng) -> String {
@@ -71,11 +102,21 @@ mod tests {
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
 
-        let (password, written) = generate_password(directory.path()).unwrap();
-        assert_eq!(written, path);
-        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\n", password.reveal()));
+        let first = FirstPassword::generate(directory.path()).unwrap();
+        assert_eq!(first.path.as_ref(), Some(&path));
+        assert_eq!(fs::read_to_string(&path).unwrap(), format!("{}\n", first.password.reveal()));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+        first.remove();
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_directory_made_for_the_password_goes_with_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let data_dir = directory.path().join("data");
+        FirstPassword::generate(&data_dir).unwrap().remove();
+        assert!(!data_dir.exists());
     }
 
     #[test]

@@ -18,9 +18,10 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 use tracing::{error, info, warn};
 
-use crate::settings::{HostPort, Settings};
+use crate::first_start::FirstPassword;
+use crate::settings::{HostPort, Settings, StoreKind};
 use crate::stopping::{StopSignal, StopSignals};
-use crate::{FAILURE, complain, first_start, listener, logging, open_files, storage};
+use crate::{FAILURE, complain, listener, logging, open_files, storage};
 
 /// What closing every session may take before the process ends regardless.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
@@ -60,8 +61,20 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let listeners = listener::bind(&settings.listen).await?;
     let addresses: Vec<SocketAddr> = listeners.iter().map(|(address, _)| *address).collect();
     let store = storage::open(&settings)?;
-    let password = first_password(&settings, store.as_ref()).await?;
-    let console = open_console(&settings, store, &addresses, password).await?;
+    let first = first_password(&settings, store.as_ref()).await?;
+    let password = first.as_ref().map(|first| first.password.clone());
+    let console = match open_console(&settings, Arc::clone(&store), &addresses, password).await {
+        Ok(console) => console,
+        Err(failure) => {
+            // The password of a catalog that was not made opens nothing.
+            if let Some(first) = first
+                && store.history(0, 1).await.is_ok_and(|history| history.is_empty())
+            {
+                first.remove();
+            }
+            return Err(failure);
+        }
+    };
     announce(&addresses).context("cannot write to standard output")?;
 
     let handle = {
@@ -81,6 +94,10 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     );
     let drain = Duration::from_millis(drain_ms);
     let forced = sessions.finish(drain, &mut signals, || console.close_all()).await;
+    if let (StoreKind::Memory, Some(first)) = (settings.store, first) {
+        // The user it is for is forgotten with the catalog.
+        first.remove();
+    }
     match forced {
         None => {
             info!("stopped");
@@ -94,7 +111,7 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
 }
 
 /// The password for a catalog that is about to be made; none when there is a catalog already.
-async fn first_password(settings: &Settings, store: &dyn Store) -> anyhow::Result<Option<Secret>> {
+async fn first_password(settings: &Settings, store: &dyn Store) -> anyhow::Result<Option<FirstPassword>> {
     // Every catalog has a first version in its history, and asking for it is cheaper than loading everything.
     if !store.history(0, 1).await?.is_empty() {
         if settings.password.is_some() {
@@ -103,12 +120,13 @@ async fn first_password(settings: &Settings, store: &dyn Store) -> anyhow::Resul
         return Ok(None);
     }
     if let Some(chosen) = &settings.password {
-        return Ok(Some(chosen.0.clone()));
+        return Ok(Some(FirstPassword::chosen(chosen.0.clone())));
     }
-    first_start::make_data_dir(&settings.data_dir)?;
-    let (password, path) = first_start::generate_password(&settings.data_dir)?;
-    info!(path = %path.display(), "the password of dbadmin was generated and written to a file");
-    Ok(Some(password))
+    let first = FirstPassword::generate(&settings.data_dir)?;
+    if let Some(path) = &first.path {
+        info!(path = %path.display(), "the password of dbadmin was generated and written to a file");
+    }
+    Ok(Some(first))
 }
 
 async fn open_console(
@@ -125,7 +143,7 @@ async fn open_console(
         node = %node_name,
         store = settings.store.as_str(),
         data_dir = %settings.data_dir.display(),
-        advertise = %format_args!("{}:{}", advertised.host, advertised.port),
+        advertise = %advertised,
         "starting"
     );
     let options = ConsoleOptions {
@@ -223,11 +241,11 @@ mod tests {
             (Some(&set), vec!["127.0.0.1:5433"], "db.example.org:6000"),
             (None, vec!["10.0.0.5:40001", "127.0.0.1:5433"], "10.0.0.5:40001"),
             (None, vec!["0.0.0.0:40001"], "127.0.0.1:40001"),
-            (None, vec!["[::1]:40001"], "::1:40001"),
+            (None, vec!["[::1]:40001"], "[::1]:40001"),
         ] {
             let addresses: Vec<SocketAddr> = addresses.iter().map(|address| address.parse().unwrap()).collect();
             let advertised = advertised(set, &addresses);
-            assert_eq!(format!("{}:{}", advertised.host, advertised.port), expected);
+            assert_eq!(advertised.to_string(), expected);
         }
     }
 

@@ -7,8 +7,16 @@ use crate::error::{ErrorKind, SyntaxError};
 use crate::function::{MetaFunction, Procedure};
 use crate::words;
 
+/// The schema of procedures.
+const SCHEMA: &str = "hologres";
+
 /// After CALL.
 pub(super) fn call(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    // The vendor's procedures are found in its schema too.
+    if cursor.at(SCHEMA) && cursor.symbol_ahead(1, '.') {
+        cursor.advance();
+        cursor.advance();
+    }
     let start = cursor.index();
     let typed = cursor.name()?;
     cursor.expect_symbol('(')?;

@@ -3,7 +3,7 @@
 use super::lexer::{Kind, Token, error_at};
 use crate::ast::Ident;
 use crate::error::{ErrorKind, SyntaxError};
-use crate::words;
+use crate::{secrets, words};
 
 /// The longest name, in bytes of UTF-8 (`reference/vertica-sql.md` §0).
 pub(crate) const NAME_BYTES_MAX: usize = 128;
@@ -197,7 +197,7 @@ impl<'a> Cursor<'a> {
             return Err(self.error_saying(ErrorKind::Syntax, r#"zero-length delimited identifier at or near """""#));
         }
         if name.len() > NAME_BYTES_MAX {
-            let shown = shorten(&name);
+            let shown = if self.is_secret(token) { HIDDEN.to_owned() } else { shorten(&name) };
             let message = format!("identifier \"{shown}\" is too long: {} bytes of {NAME_BYTES_MAX}", name.len());
             return Err(self.error_saying(ErrorKind::NameTooLong, message));
         }
@@ -247,7 +247,7 @@ impl<'a> Cursor<'a> {
             return Err(self.error());
         }
         let Some(number) = digits.parse().ok().filter(|number| i64::try_from(*number).is_ok()) else {
-            let message = format!("value \"{}\" is out of range for type bigint", shorten(digits));
+            let message = format!("value \"{}\" is out of range for type bigint", self.shown(self.token()));
             return Err(self.error_saying(ErrorKind::NumberOutOfRange, message));
         };
         self.advance();
@@ -298,17 +298,36 @@ impl<'a> Cursor<'a> {
         error_at(self.text, self.token().start(), kind, message)
     }
 
-    /// A string literal may be a password where the statement is about those.
+    /// A token as an error may show it. In a statement about passwords, what is no word of the grammar may be one, or
+    /// a piece of one that was not quoted.
     fn shown(&self, token: Token) -> String {
-        let is_text = token.text(self.text).contains(['\'', '$']) && !matches!(token.kind, Kind::Word | Kind::Quoted);
-        let secret =
-            |word: &Token| ["USER", "PASSWORD", "IDENTIFIED", "UPSTREAM"].iter().any(|name| self.is_word(*word, name));
-        if is_text && self.tokens.iter().any(secret) {
-            return "'********'".to_owned();
-        }
-        shorten(token.text(self.text))
+        let text = token.text(self.text);
+        let hidden = match token.kind {
+            Kind::Symbol | Kind::Semicolon | Kind::End => false,
+            Kind::Word => self.is_secret(token) && !words::is_keyword(text),
+            Kind::Quoted | Kind::Number => self.is_secret(token),
+            _ => self.is_secret(token) || self.is_about_people(),
+        };
+        if hidden { HIDDEN.to_owned() } else { shorten(&secrets::mask_login(text)) }
+    }
+
+    /// Whether a secret may begin at or before this token: somewhere before it stands a word that announces one.
+    pub fn is_secret(&self, token: Token) -> bool {
+        let before = self.tokens.iter().take_while(|earlier| earlier.start() < token.start());
+        before.filter(|earlier| !matches!(earlier.kind, Kind::Number | Kind::Symbol)).any(|earlier| {
+            let word = earlier.text(self.text).trim_matches(['\'', '"']);
+            secrets::announces(word) || secrets::is_secret(word)
+        })
+    }
+
+    /// Where passwords are, a text out of place may be one too.
+    fn is_about_people(&self) -> bool {
+        self.tokens.iter().any(|word| self.is_word(*word, "USER") || self.is_word(*word, "UPSTREAM"))
     }
 }
+
+/// In place of what must not be shown.
+const HIDDEN: &str = "'********'";
 
 fn shorten(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARS_MAX) {

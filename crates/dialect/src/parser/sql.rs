@@ -102,7 +102,12 @@ fn unlocated(cursor: &Cursor<'_>, text: &str) -> SyntaxError {
     if text.ends_with("found: EOF") {
         return cursor.error_at_token(cursor.end_token(), &[]);
     }
-    SyntaxError { message: format!("Syntax error: {text}"), ..cursor.error_at_token(token, &[]) }
+    // What sqlparser found is in its text.
+    let message = match cursor.is_secret(cursor.end_token()) {
+        true => "Syntax error".to_owned(),
+        false => format!("Syntax error: {text}"),
+    };
+    SyntaxError { message, ..cursor.error_at_token(token, &[]) }
 }
 
 /// The error at our token that stands where sqlparser points; the end has line 0.

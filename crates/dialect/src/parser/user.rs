@@ -83,7 +83,7 @@ pub(super) fn create_role(cursor: &mut Cursor<'_>) -> Result<Statement> {
 pub(super) fn alter_role(cursor: &mut Cursor<'_>) -> Result<Statement> {
     let name = cursor.name()?;
     if let Some(action) = setting(cursor)? {
-        return Ok(Statement::AlterUser { name, action: UserAction::Parameter(action) });
+        return Ok(Statement::AlterUser { name, action: UserAction::RoleParameter(action) });
     }
     cursor.expect_all(&["RENAME", "TO"])?;
     Ok(Statement::AlterRole { name, rename_to: cursor.name()? })

@@ -44,7 +44,8 @@ impl Printer<'_, '_> {
     }
 
     pub(super) fn alter_user(&mut self, name: &Ident, action: &UserAction) -> fmt::Result {
-        write!(self.out, "ALTER USER {} ", Name(&name.0))?;
+        let kind = if matches!(action, UserAction::RoleParameter(_)) { "ROLE" } else { "USER" };
+        write!(self.out, "ALTER {kind} {} ", Name(&name.0))?;
         match action {
             UserAction::Parameters(parameters) => self.user_parameters(parameters),
             UserAction::DefaultRole(choice) => {
@@ -52,7 +53,7 @@ impl Printer<'_, '_> {
                 self.roles(choice)
             }
             UserAction::Rename(to) => write!(self.out, "RENAME TO {}", Name(&to.0)),
-            UserAction::Parameter(action) => self.parameter_action(action),
+            UserAction::Parameter(action) | UserAction::RoleParameter(action) => self.parameter_action(action),
         }
     }
 

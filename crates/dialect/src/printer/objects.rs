@@ -35,7 +35,9 @@ impl Printer<'_, '_> {
         enabled: Option<bool>,
     ) -> fmt::Result {
         write!(self.out, "CREATE NETWORK {kind} {} ON {}", Name(&name.0), Name(&node.0))?;
-        write!(self.out, " WITH {}{}", Quoted(address), Clause(" PORT ", &port))?;
+        self.text(" WITH ")?;
+        self.host(address)?;
+        write!(self.out, "{}", Clause(" PORT ", &port))?;
         self.text(match enabled {
             Some(true) => " ENABLED",
             Some(false) => " DISABLED",
@@ -48,7 +50,9 @@ impl Printer<'_, '_> {
         match action {
             AddressAction::Rename(to) => write!(self.out, "RENAME TO {}", Name(&to.0)),
             AddressAction::Set { address, port } => {
-                write!(self.out, "SET TO {}{}", Quoted(address), Clause(" PORT ", port))
+                self.text("SET TO ")?;
+                self.host(address)?;
+                write!(self.out, "{}", Clause(" PORT ", port))
             }
             AddressAction::Enable(true) => self.text("ENABLE"),
             AddressAction::Enable(false) => self.text("DISABLE"),

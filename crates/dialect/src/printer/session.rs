@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use super::{Clause, Name, Parameter, Printer, is_secret};
+use super::{Clause, Name, Parameter, Printer};
 use crate::ast::{DiscardWhat, Ident, Literal, SetScope, SetValue, Show, Statement, WorkloadChoice};
 use crate::function::MetaFunction;
+use crate::secrets::is_secret;
 
 impl Printer<'_, '_> {
     pub(super) fn set(&mut self, statement: &Statement) -> fmt::Result {

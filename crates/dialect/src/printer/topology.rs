@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use super::{Clause, Name, Names, Parameter, Printer, Quoted, is_secret};
+use super::{Clause, Name, Names, Parameter, Printer, Quoted};
 use crate::ast::{
     Assignment, DatabaseAction, FaultGroupAction, Ident, NodeAction, NodeType, OrDefault, ParameterAction, Selection,
     Statement, SubclusterAction,
 };
+use crate::secrets::is_secret;
 
 impl Printer<'_, '_> {
     pub(super) fn parameter_action(&mut self, action: &ParameterAction) -> fmt::Result {
@@ -77,7 +78,9 @@ impl Printer<'_, '_> {
             NodeAction::Reset => self.text("RESET"),
             NodeAction::Parameter(action) => self.parameter_action(action),
             NodeAction::Address { host, port } => {
-                write!(self.out, "SET ADDRESS TO {}{}", Quoted(host), Clause(" PORT ", port))
+                self.text("SET ADDRESS TO ")?;
+                self.host(host)?;
+                write!(self.out, "{}", Clause(" PORT ", port))
             }
             NodeAction::Upstream(None) => self.text("SET UPSTREAM TO NONE"),
             NodeAction::Upstream(Some(url)) => {
@@ -98,7 +101,8 @@ impl Printer<'_, '_> {
         match statement {
             Statement::CreateNode { name, host, port, subcluster } => {
                 let subcluster = subcluster.as_ref().map(|subcluster| Name(&subcluster.0));
-                write!(self.out, "CREATE NODE {} WITH {}", Name(&name.0), Quoted(host))?;
+                write!(self.out, "CREATE NODE {} WITH ", Name(&name.0))?;
+                self.host(host)?;
                 write!(self.out, "{}{}", Clause(" PORT ", port), Clause(" SUBCLUSTER ", &subcluster))
             }
             Statement::DropNode { if_exists, name, cascade } => self.drop_one("NODE", *if_exists, name, *cascade),

@@ -478,6 +478,7 @@ fn users() -> Vec<Any<Statement>> {
         1 => role_choice().prop_map(UserAction::DefaultRole),
         1 => ident().prop_map(UserAction::Rename),
         1 => parameter_action().prop_map(UserAction::Parameter),
+        1 => parameter_action().prop_map(UserAction::RoleParameter),
     ];
     let dropped = || (any::<bool>(), idents(), any::<bool>());
     vec![

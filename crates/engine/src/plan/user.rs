@@ -31,6 +31,9 @@ pub(super) fn alter(user: Name, action: &UserAction, context: &PlanContext<'_>) 
         UserAction::Parameter(action) => {
             return fleet::parameters(TAG, &SettingTarget::User(user), action, context);
         }
+        UserAction::RoleParameter(action) => {
+            return fleet::parameters("ALTER ROLE", &SettingTarget::User(user), action, context);
+        }
     };
     let mut planned = one(TAG, Change::AlterUser { name: user, changes });
     planned.warnings = warnings;

@@ -100,8 +100,7 @@ fn is_host_name(text: &str) -> bool {
 
 /// A subnet's prefix: an address, without a length.
 pub(super) fn prefix(text: &str) -> Result<IpAddr, PlanError> {
-    let fault = if text.contains('/') { HostFault::PrefixWithLength } else { HostFault::Malformed };
-    text.parse().map_err(|_| PlanError::Address { text: text.to_owned(), fault })
+    text.parse().map_err(|_| PlanError::Address { text: text.to_owned(), fault: HostFault::NoPrefix })
 }
 
 pub(super) fn network(text: &str) -> Result<Network, PlanError> {

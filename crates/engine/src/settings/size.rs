@@ -15,9 +15,35 @@ pub fn is_size(text: &str) -> bool {
     }
 }
 
+/// A size in kilobytes, as Vertica's USERS shows it; a percentage stays one.
+pub fn show_kilobytes(text: &str) -> String {
+    let text = text.trim();
+    let kilobytes = || {
+        let unit = text.chars().last()?;
+        let factor: u64 = match unit.to_ascii_uppercase() {
+            'K' => 1,
+            'M' => 1 << 10,
+            'G' => 1 << 20,
+            'T' => 1 << 30,
+            _ => return None,
+        };
+        text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(factor)
+    };
+    kilobytes().map_or_else(|| text.to_owned(), |count| count.to_string())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::is_size;
+    use super::{is_size, show_kilobytes};
+
+    #[test]
+    fn shows_kilobytes() {
+        for (text, shown) in
+            [("500K", "500"), ("64m", "65536"), ("2G", "2097152"), ("1T", "1073741824"), ("10%", "10%")]
+        {
+            assert_eq!(show_kilobytes(text), shown);
+        }
+    }
 
     #[test]
     fn takes_sizes_and_nothing_else() {

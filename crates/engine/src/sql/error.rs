@@ -3,6 +3,7 @@
 use datafusion::arrow::error::ArrowError;
 use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
+use switchyard_dialect::MetaFunction;
 use thiserror::Error;
 
 use crate::error::{ClientError, SqlState};
@@ -191,12 +192,15 @@ fn plan(text: &str) -> QueryError {
     }
     if let Some(rest) = text.strip_prefix("Invalid function '") {
         let name = rest.split('\'').next().unwrap_or_default();
-        return QueryError {
-            hint: Some(
-                "No function of that name is known here. Management functions must be alone in the select list."
-                    .to_owned(),
-            ),
-            ..QueryError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"))
+        return match MetaFunction::named(name) {
+            Some(function) => QueryError {
+                hint: Some("Its arguments must be literals, and nothing may stand beside it.".to_owned()),
+                ..QueryError::new(
+                    SqlState::FeatureNotSupported,
+                    format!("function {0} can only be called alone, as SELECT {0}(...)", function.name()),
+                )
+            },
+            None => QueryError::new(SqlState::UndefinedFunction, format!("function {name} does not exist")),
         };
     }
     if text.contains("must appear in the GROUP BY clause") || text.contains("must be in GROUP BY") {

@@ -8,6 +8,7 @@ use switchyard_catalog::{
 };
 
 use super::{Cell, Kind, Rows, RowsError, SystemTable, Visibility, column};
+use crate::settings::size::show_kilobytes;
 use crate::snapshot::Snapshot;
 
 pub(super) const TABLES: &[SystemTable] = &[
@@ -188,8 +189,8 @@ pub(super) const TABLES: &[SystemTable] = &[
             column("is_locked", Kind::Bool, "Whether login is refused."),
             column("lock_time", Kind::Timestamptz, "NULL: not kept."),
             column("resource_pool", Kind::Varchar, "The resource pool."),
-            column("memory_cap_kb", Kind::Varchar, "As set, or unlimited."),
-            column("temp_space_cap_kb", Kind::Varchar, "As set, or unlimited."),
+            column("memory_cap_kb", Kind::Varchar, "Kilobytes, or a percentage, or unlimited."),
+            column("temp_space_cap_kb", Kind::Varchar, "Kilobytes, or a percentage, or unlimited."),
             column("run_time_cap", Kind::Varchar, "As set, or unlimited."),
             column("max_connections", Kind::Varchar, "A number, or unlimited."),
             column("connection_limit_mode", Kind::Varchar, "node or database."),
@@ -587,8 +588,8 @@ fn users(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
             user.locked.into(),
             Cell::Null,
             limits.resource_pool.as_ref().map_or("general", Name::as_str).into(),
-            unlimited(&limits.memory_cap).into(),
-            unlimited(&limits.temp_space_cap).into(),
+            unlimited(&limits.memory_cap.as_deref().map(show_kilobytes)).into(),
+            unlimited(&limits.temp_space_cap.as_deref().map(show_kilobytes)).into(),
             unlimited(&limits.runtime_cap).into(),
             limits.max_connections.map_or_else(|| "unlimited".to_owned(), |(most, _)| most.to_string()).into(),
             limits.max_connections.map_or("database", |(_, scope)| scope.as_str()).into(),

@@ -20,7 +20,11 @@ pub(super) fn parse(path: &Path, text: &str, faults: &mut Vec<Located>) -> BTree
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let message = error.message().trim().replace('\n', "; ");
-        faults.push(Located { place: place(error.span()), fault: Fault::Syntax(message) });
+        let fault = Located { place: place(error.span()), fault: Fault::Syntax(message) };
+        // What follows from the first mistake of a line is no mistake of its own.
+        if faults.last().is_none_or(|before| before.place != fault.place) {
+            faults.push(fault);
+        }
     }
     let mut found = BTreeMap::new();
     for (key, value) in table.get_ref() {
@@ -37,6 +41,11 @@ pub(super) fn parse(path: &Path, text: &str, faults: &mut Vec<Located>) -> BTree
         if !declaration.sources.contains(&Source::File) {
             let fault = Fault::NotInFile { name: declaration.name, instead: declaration.variable() };
             faults.push(Located { place, fault });
+            continue;
+        }
+        // Nor is what the parser made of a broken value one that somebody wrote.
+        let written = key.span().start..=value.span().end;
+        if errors.iter().filter_map(|error| error.span()).any(|span| written.contains(&span.start)) {
             continue;
         }
         let (shape, texts) = taken(value.get_ref());

@@ -156,6 +156,13 @@ impl HostPort {
     }
 }
 
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        if host.contains(':') { write!(f, "[{host}]:{port}") } else { write!(f, "{host}:{port}") }
+    }
+}
+
 impl Setting for HostPort {
     const EXPECTS: &'static str = "a host that others can reach and a port, such as 10.0.0.5:5433";
     const PLACEHOLDER: &'static str = "ADDR:PORT";
