@@ -10,6 +10,7 @@ use std::sync::Arc;
 use crate::catalog::Catalog;
 use crate::entity::*;
 use crate::id::*;
+use crate::name::Name;
 
 /// What a record may look at in a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +43,13 @@ pub enum AuthenticationReason {
 /// Which record decides, and why not another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuthenticationDecision {
+    /// The user, if there is one of that name.
+    pub user: Option<Arc<User>>,
     /// The one that decides; without any the client is refused.
     pub record: Option<Arc<Authentication>>,
+    /// No record decides, but one that asks for a password would if it were granted: a password is asked for in vain,
+    /// so that nobody learns which users there are, and which of them are granted what.
+    pub in_vain: bool,
     /// All: first those that match, in their order, then the rest.
     pub considered: Vec<(Arc<Authentication>, AuthenticationReason)>,
 }
@@ -61,13 +67,16 @@ impl AuthenticationDecision {
 }
 
 impl Catalog {
-    /// Which record decides for a client that wants to be this user: of those that are enabled, match the client and
-    /// are granted to the user, to one of his roles (enabled or not) or to PUBLIC, the one of the greatest priority,
-    /// then of the longest prefix, then the oldest.
-    pub fn decide_authentication(&self, client: AuthenticationClient, user: &User) -> AuthenticationDecision {
-        let mut grantees = vec![Grantee::User(user.id)];
-        grantees.extend(self.public_role().map(Grantee::Role));
-        grantees.extend(self.granted_roles(user.id).into_keys().map(Grantee::Role));
+    /// Which record decides for a client that wants to be a user of this name: of those that are enabled, match the
+    /// client and are granted to the user, to one of his roles (enabled or not) or to PUBLIC, the one of the greatest
+    /// priority, then of the longest prefix, then the oldest. A user that does not exist has what everybody has.
+    pub fn decide_authentication(&self, client: AuthenticationClient, user: &str) -> AuthenticationDecision {
+        let user = Name::parse(user).ok().and_then(|name| self.users.named(&name)).cloned();
+        let mut grantees: Vec<Grantee> = self.public_role().map(Grantee::Role).into_iter().collect();
+        if let Some(user) = &user {
+            grantees.push(Grantee::User(user.id));
+            grantees.extend(self.granted_roles(user.id).into_keys().map(Grantee::Role));
+        }
         let (mut matching, mut rest) = (Vec::new(), Vec::new());
         for record in self.authentications.iter() {
             match self.mismatch(record, client, &grantees) {
@@ -77,9 +86,14 @@ impl Catalog {
         }
         matching.sort_by_key(|record| (Reverse(record.priority), Reverse(specificity(record)), record.id));
         let record = matching.first().cloned();
+        let is_password_of_others = |(record, reason): &(Arc<Authentication>, AuthenticationReason)| {
+            *reason == AuthenticationReason::NotGranted && record.method == AuthenticationMethod::Hash
+        };
+        let in_vain = record.is_none() && rest.iter().any(is_password_of_others);
         let reasons =
             std::iter::once(AuthenticationReason::Chosen).chain(std::iter::repeat(AuthenticationReason::Outranked));
-        AuthenticationDecision { record, considered: matching.into_iter().zip(reasons).chain(rest).collect() }
+        let considered = matching.into_iter().zip(reasons).chain(rest).collect();
+        AuthenticationDecision { user, record, in_vain, considered }
     }
 
     fn mismatch(

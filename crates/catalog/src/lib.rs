@@ -10,6 +10,7 @@ mod change;
 mod entity;
 mod error;
 mod id;
+mod identity;
 mod index;
 mod initial;
 mod name;
@@ -27,6 +28,7 @@ pub use change::{
 pub use entity::*;
 pub use error::{AddressFault, CatalogError, DEPENDENCY_NOTICES_MAX, ObjectKind, ShardCap};
 pub use id::*;
+pub use identity::{IDENTITY_MAP, IdentityMap, IdentityMapError};
 pub use initial::{FIRST_SUBCLUSTER, PREDEFINED_ROLES, PUBLIC_ROLE, SUPERUSER_ROLES};
 pub use name::{Name, NameError};
 pub use placement::place;

@@ -14,7 +14,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use switchyard_catalog::{Catalog, CatalogError, Change, Name, NameError, NodeChange, NodeKind, Secret, Verifiers};
 pub use switchyard_engine::ProcessSetting;
 use switchyard_session::{
-    Context, Established, Limits, Peer, Registry, Throttle, decide_login, establish, mock_secret,
+    Context, Established, Limits, Peer, Registry, SessionError, Throttle, Tls, decide_login, establish, mock_secret,
 };
 use switchyard_store::{Commit, CommitError, Record, Store, StoreError};
 use switchyard_wire::ScramVerifier;
@@ -46,6 +46,8 @@ pub struct ConsoleOptions {
     pub password: Option<Secret>,
     /// Limits of connections and logins.
     pub limits: Limits,
+    /// TLS, if it is spoken.
+    pub tls: Option<Arc<Tls>>,
     /// How the process was started, for `switchyard.settings`.
     pub process_settings: Vec<ProcessSetting>,
 }
@@ -131,6 +133,7 @@ impl Console {
             registry,
             mock_secret: mock_secret(&head.load(), &mut rand::rng()),
             scram_iterations: switchyard_wire::verifier::SCRAM_ITERATIONS,
+            tls: options.tls,
             authenticate: Box::new(move |request| decide_login(&logins.load(), request)),
         };
         let live = LiveState::start(&head.load(), &options.node_name, options.process_settings);
@@ -146,24 +149,34 @@ impl Console {
         }))
     }
 
-    /// The whole life of one client connection.
-    pub async fn handle<S>(self: Arc<Self>, stream: S, peer: Peer)
+    /// The whole life of one client connection. It is counted among the logins at once, before the future is first
+    /// polled: which is the oldest, the order of accepting says.
+    pub fn handle<S>(self: Arc<Self>, stream: S, peer: Peer) -> impl Future<Output = ()> + Send + 'static
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
     {
-        match establish(stream, peer, &self.context).await {
-            Ok(Established::Client(client)) => protocol::run(self, *client).await,
-            Ok(Established::Cancel { process_id, secret, .. }) => {
-                let known = self.context.registry.cancel(process_id, &secret);
-                debug!(%peer, process_id, known, "cancel request");
-            }
-            Err(error) => match error.report() {
-                None => debug!(%peer, %error, "connection ended before login"),
-                Some(report) => {
-                    warn!(%peer, %error, "login refused");
-                    self.live.login_failed(peer.to_string(), report.message);
+        let slot = self.context.begin_login();
+        async move {
+            match establish(stream, peer, slot, &self.context).await {
+                Ok(Established::Client(client)) => protocol::run(self, *client).await,
+                Ok(Established::Cancel { process_id, secret, .. }) => {
+                    let known = self.context.registry.cancel(process_id, &secret);
+                    debug!(%peer, process_id, known, "cancel request");
                 }
-            },
+                Err(error) => self.refused(peer, &error),
+            }
+        }
+    }
+
+    fn refused(&self, peer: Peer, error: &SessionError) {
+        match (error, error.report()) {
+            // What is wrong with a certificate is the operator's to know, whoever's it is.
+            (SessionError::Handshake(_), _) => warn!(%peer, %error, "connection refused"),
+            (_, None) => debug!(%peer, %error, "connection ended before login"),
+            (_, Some(report)) => {
+                warn!(%peer, %error, "login refused");
+                self.live.login_failed(peer.to_string(), report.message);
+            }
         }
     }
 

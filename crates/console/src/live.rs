@@ -5,8 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use switchyard_catalog::{Catalog, Name};
-use switchyard_engine::{HostInterface, Live, LiveSession, LoginFailure, NodeEvent, ProcessSetting, WorkloadDecision};
-use switchyard_session::{Registry, SessionEntry, SessionState};
+use switchyard_engine::{
+    ClientCertificate, HostInterface, Live, LiveSession, LiveTls, LoginFailure, NodeEvent, ProcessSetting,
+    ServerCertificate, WorkloadDecision,
+};
+use switchyard_session::{Registry, SessionEntry, SessionState, Tls, TlsFacts, TlsStatus};
 
 use crate::query_log::QueryLog;
 
@@ -90,7 +93,7 @@ impl LiveState {
     }
 
     /// All of it now.
-    pub(crate) fn now(&self, catalog: &Catalog, node: &Name, registry: &Registry) -> Live {
+    pub(crate) fn now(&self, catalog: &Catalog, node: &Name, registry: &Registry, tls: Option<&Tls>) -> Live {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         while events.len() > NODE_EVENTS_MAX {
             events.pop_front();
@@ -105,6 +108,7 @@ impl LiveState {
             interfaces: interfaces(),
             workload_decisions: self.workloads.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
             process_settings: Arc::clone(&self.process_settings),
+            certificate: tls.map(shown_certificate),
             build: concat!("switchyard ", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }
@@ -129,11 +133,39 @@ pub(crate) fn shown(entry: &Arc<SessionEntry>) -> LiveSession {
         current_statement: statement.clone().filter(|_| active),
         last_statement: statement.filter(|_| !active),
         last_duration_us: activity.last_duration_us,
-        authentication_method: activity.authentication.to_owned(),
-        authentication_name: activity.authentication_record,
+        authentication_method: entry.method.as_str().to_owned(),
+        authentication_name: entry.record.as_ref().map(|record| record.name.to_string()).unwrap_or_default(),
+        authentication_id: entry.record.as_ref().map(|record| record.id.as_i64()),
+        tls: entry.tls.as_ref().map(shown_tls),
         protocol: i64::from(entry.version.major) << 16 | i64::from(entry.version.minor),
         workload: activity.workload.unwrap_or_default(),
         startup: activity.startup,
+    }
+}
+
+fn shown_tls(tls: &TlsFacts) -> LiveTls {
+    let client = tls.client.as_ref().map(|certificate| ClientCertificate {
+        subject: certificate.subject.clone(),
+        issuer: certificate.issuer.clone(),
+        serial: certificate.serial.clone(),
+    });
+    LiveTls { version: tls.version.clone(), cipher: tls.cipher.clone(), client }
+}
+
+/// The member's certificate as `tls_certificates` shows it.
+fn shown_certificate(tls: &Tls) -> ServerCertificate {
+    let TlsStatus { options, certificate, loaded_us, failure } = tls.status();
+    ServerCertificate {
+        path: options.certificate.display().to_string(),
+        subject: certificate.subject,
+        issuer: certificate.issuer,
+        serial: certificate.serial,
+        names: certificate.identities,
+        not_before_us: certificate.not_before.saturating_mul(1_000_000),
+        not_after_us: certificate.not_after.saturating_mul(1_000_000),
+        client_ca: options.client_ca.map(|path| path.display().to_string()),
+        loaded_us,
+        failure,
     }
 }
 

@@ -28,7 +28,7 @@ use pgwire::tokio::server::{PgWireMessageServerCodec, process_error, process_mes
 use switchyard_dialect::{Parsed, Statement};
 use switchyard_engine::plan::Rows;
 use switchyard_engine::{ClientError, Described, OutputColumn, PgType, QueryRows, Scalar, SqlState, Warning};
-use switchyard_session::Client;
+use switchyard_session::{Client, Secured};
 use switchyard_wire::WireError;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::Mutex;
@@ -58,9 +58,8 @@ pub(crate) async fn run<S>(console: Arc<Console>, client: Client<S>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
 {
-    let Client { stream, leftover, peer, database, parameters, version, session: place, client_key, .. } = client;
+    let Client { stream, leftover, peer, database, parameters, version, session: place, .. } = client;
     let entry = Arc::clone(place.entry());
-    let authentication = if client_key.is_some() { "hash" } else { "trust" };
     let secret = Bytes::copy_from_slice(place.secret());
     let process_id = place.process_id;
     let address = peer.address().unwrap_or(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0));
@@ -73,9 +72,9 @@ where
     };
     let mut parts = FramedParts::new(Limited::new(stream, &leftover), codec);
     parts.read_buf = leftover;
-    let mut socket: Socket<S> = Framed::from_parts(parts);
+    let mut socket: Socket<Secured<S>> = Framed::from_parts(parts);
     let opened = check_database(&console, database.as_deref(), parameters)
-        .and_then(|parameters| Session::open(Arc::clone(&console), place, authentication, &parameters));
+        .and_then(|parameters| Session::open(Arc::clone(&console), place, &parameters));
     let (mut session, warnings) = match opened {
         Ok(opened) => opened,
         Err(error) => return refuse(&mut socket, error.fatal()).await,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::stream::StreamExt;
 use jiff::tz::TimeZone;
-use switchyard_catalog::{AuthenticationClient, Change, Name};
+use switchyard_catalog::{Change, Name};
 use switchyard_dialect::{MetaFunction, Parsed, Redacted, Statement, UserAction, UserParameter};
 use switchyard_engine::plan::{
     Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
@@ -69,7 +69,6 @@ impl Session {
     pub(crate) fn open(
         console: Arc<Console>,
         place: Place,
-        authentication: &'static str,
         parameters: &[(String, String)],
     ) -> Result<(Self, Vec<Warning>), ClientError> {
         let catalog = console.head.load();
@@ -86,12 +85,7 @@ impl Session {
             user: place.user_name.to_string(),
             client: place.client.map_or_else(|| "[local]".to_owned(), |client| client.to_string()),
         };
-        let record = authentication_record(&catalog, &place, authentication);
-        place.update(|activity| {
-            activity.authentication = authentication;
-            activity.authentication_record = record;
-            activity.startup = parameters.into();
-        });
+        place.update(|activity| activity.startup = parameters.into());
         let seen_version = catalog.version();
         let mut session = Self {
             console,
@@ -616,7 +610,12 @@ impl Session {
             }
         }
         let query_log = if needs.query_log { self.console.live.query_log.statements() } else { Vec::new() };
-        let live = self.console.live.now(&catalog, &self.console.node_name, &self.console.context.registry);
+        let live = self.console.live.now(
+            &catalog,
+            &self.console.node_name,
+            &self.console.context.registry,
+            self.console.context.tls.as_deref(),
+        );
         Ok(Arc::new(Snapshot {
             live: Arc::new(live),
             session: Arc::new(self.state.clone()),
@@ -749,17 +748,6 @@ fn log_outcome(running: Arc<Running>, result: &mut Result<Outcome, ClientError>)
             query.rows = running.follow(rows);
         }
     }
-}
-
-/// The authentication record that let a client in: the first one that asks for the proof it gave.
-fn authentication_record(catalog: &switchyard_catalog::Catalog, place: &Place, method: &str) -> String {
-    let address = place.client.map(|client| client.ip());
-    let client = AuthenticationClient { local: address.is_none(), address, tls: false };
-    let Some(user) = catalog.users().named(&place.user_name) else { return String::new() };
-    let decision = catalog.decide_authentication(client, user);
-    let mut attempts = decision.attempts();
-    let record = attempts.find(|record| record.method.as_str().eq_ignore_ascii_case(method));
-    record.map(|record| record.name.to_string()).unwrap_or_default()
 }
 
 /// The columns of a small result.

@@ -13,8 +13,8 @@ mod tables;
 pub use error::{ClientError, PlanError, Severity, SqlState, Warning};
 pub use session_state::{Login, SessionChange, SessionState, WorkloadWish, statement_time_ms};
 pub use snapshot::{
-    HistoryRow, HostInterface, Live, LiveSession, LoggedStatement, LoginFailure, NodeEvent, ProcessSetting, Snapshot,
-    WorkloadDecision,
+    ClientCertificate, HistoryRow, HostInterface, Live, LiveSession, LiveTls, LoggedStatement, LoginFailure, NodeEvent,
+    ProcessSetting, ServerCertificate, Snapshot, WorkloadDecision,
 };
 pub use sql::{
     Described, Needs, OutputColumn, PgType, PlanCache, Queries, QueryError, QueryLimits, QueryRows, Scalar, needs,

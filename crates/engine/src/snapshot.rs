@@ -56,14 +56,76 @@ pub struct LiveSession {
     pub last_duration_us: Option<i64>,
     /// How the client proved who it is.
     pub authentication_method: String,
-    /// The record that let it in.
+    /// The record that let it in, as it was then called.
     pub authentication_name: String,
+    /// That record's id.
+    pub authentication_id: Option<i64>,
+    /// What is known of its TLS; none without it.
+    pub tls: Option<LiveTls>,
     /// `major << 16 | minor`.
     pub protocol: i64,
     /// The workload in force; empty when none.
     pub workload: String,
     /// The parameters of the startup packet, in order.
     pub startup: Arc<[(String, String)]>,
+}
+
+/// The TLS of a session.
+#[derive(Debug, Clone)]
+pub struct LiveTls {
+    /// For example `TLSv1.3`.
+    pub version: String,
+    /// As IANA calls it.
+    pub cipher: String,
+    /// The client's certificate; none when it showed none.
+    pub client: Option<ClientCertificate>,
+}
+
+/// A client's certificate, verified.
+#[derive(Debug, Clone)]
+pub struct ClientCertificate {
+    /// The subject, the most specific part first.
+    pub subject: String,
+    /// The authority that signed it.
+    pub issuer: String,
+    /// The serial number in hex.
+    pub serial: String,
+}
+
+impl LiveSession {
+    /// As `SESSIONS.SSL_STATE` has it.
+    pub(crate) fn ssl_state(&self) -> &'static str {
+        match &self.tls {
+            None => "None",
+            Some(LiveTls { client: None, .. }) => "Server",
+            Some(LiveTls { client: Some(_), .. }) => "Mutual",
+        }
+    }
+}
+
+/// The member's certificate, as `switchyard.tls_certificates` shows it.
+#[derive(Debug, Clone)]
+pub struct ServerCertificate {
+    /// Its file.
+    pub path: String,
+    /// The subject, the most specific part first.
+    pub subject: String,
+    /// The authority that signed it.
+    pub issuer: String,
+    /// The serial number in hex.
+    pub serial: String,
+    /// Common and alternative names.
+    pub names: Vec<String>,
+    /// When it begins to hold, in microseconds since 1970-01-01 UTC.
+    pub not_before_us: i64,
+    /// When it ceases to hold, in microseconds since 1970-01-01 UTC.
+    pub not_after_us: i64,
+    /// The file of the authorities for client certificates.
+    pub client_ca: Option<String>,
+    /// When it was loaded, in microseconds since 1970-01-01 UTC.
+    pub loaded_us: i64,
+    /// Why the files as they are now were not loaded.
+    pub failure: Option<String>,
 }
 
 /// A statement that has ended, as `hologres.hg_query_log` shows it.
@@ -195,6 +257,8 @@ pub struct Live {
     pub workload_decisions: Vec<WorkloadDecision>,
     /// How the process was started.
     pub process_settings: Arc<[ProcessSetting]>,
+    /// The certificate shown to clients; none without TLS.
+    pub certificate: Option<ServerCertificate>,
     /// The program's version.
     pub build: String,
 }

@@ -1,6 +1,7 @@
 //! System tables: each declared once, with its columns and a sentence for each; name resolution, rows, rights,
 //! the reference page and the tests read that declaration.
 
+mod access;
 mod hologres;
 mod rows;
 mod switchyard;
@@ -188,7 +189,7 @@ pub const SEARCH_PATH: &[&str] = &["v_catalog", "v_monitor", "v_internal", "swit
 
 /// All system tables.
 pub fn all() -> impl Iterator<Item = &'static SystemTable> {
-    [v_catalog::TABLES, v_monitor::TABLES, v_internal::TABLES, hologres::TABLES, switchyard::TABLES]
+    [v_catalog::TABLES, v_monitor::TABLES, v_internal::TABLES, hologres::TABLES, switchyard::TABLES, access::TABLES]
         .into_iter()
         .flatten()
 }

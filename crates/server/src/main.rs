@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+mod certificates;
 mod check;
 mod command_line;
 mod dump;
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
     };
     let settings = resolve(invocation.flags);
     match (invocation.command, settings) {
-        (Command::Check, settings) => check::report(settings.as_ref().map(drop).map_err(Vec::as_slice)),
+        (Command::Check, settings) => check::report(settings.as_ref().map_err(Vec::as_slice)),
         (Command::Serve, Ok(settings)) => serve::serve(settings),
         (Command::Dump, Ok(settings)) => dump::dump(&settings),
         (_, Err(faults)) => {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 use switchyard_catalog::Secret;
 use switchyard_console::{Console, ConsoleOptions};
-use switchyard_session::Peer;
+use switchyard_session::{Peer, Tls};
 use switchyard_store::Store;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
@@ -21,7 +21,7 @@ use tracing::{error, info, warn};
 use crate::first_start::FirstPassword;
 use crate::settings::{HostPort, Settings, StoreKind};
 use crate::stopping::{StopSignal, StopSignals};
-use crate::{FAILURE, complain, listener, logging, open_files, storage};
+use crate::{FAILURE, certificates, complain, listener, logging, open_files, storage};
 
 /// What closing every session may take before the process ends regardless.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
@@ -57,13 +57,14 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     // Reserved: whoever sets it is refused before this.
     let None = settings.http;
     let mut signals = StopSignals::catch().context("cannot catch signals")?;
-    open_files::raise(settings.connections_max.count());
+    open_files::raise(settings.connections_max.count().saturating_add(settings.logins_max.count()));
+    let tls = settings.tls().map(Tls::open).transpose()?.map(Arc::new);
     let listeners = listener::bind(&settings.listen).await?;
     let addresses: Vec<SocketAddr> = listeners.iter().map(|(address, _)| *address).collect();
     let store = storage::open(&settings)?;
     let first = first_password(&settings, store.as_ref()).await?;
     let password = first.as_ref().map(|first| first.password.clone());
-    let console = match open_console(&settings, Arc::clone(&store), &addresses, password).await {
+    let console = match open_console(&settings, Arc::clone(&store), &addresses, password, tls.clone()).await {
         Ok(console) => console,
         Err(failure) => {
             // The password of a catalog that was not made opens nothing.
@@ -75,6 +76,9 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
             return Err(failure);
         }
     };
+    if let Some(tls) = tls {
+        tokio::spawn(certificates::watch(tls));
+    }
     announce(&addresses).context("cannot write to standard output")?;
 
     let handle = {
@@ -134,6 +138,7 @@ async fn open_console(
     store: Arc<dyn Store>,
     addresses: &[SocketAddr],
     password: Option<Secret>,
+    tls: Option<Arc<Tls>>,
 ) -> anyhow::Result<Arc<Console>> {
     let advertised = advertised(settings.advertise.as_ref(), addresses);
     let node_name = settings.node_name()?;
@@ -155,6 +160,7 @@ async fn open_console(
         subcluster: settings.subcluster.clone(),
         password,
         limits: settings.limits(),
+        tls,
         process_settings: settings.shown.clone(),
     };
     Console::open(store, options).await.context("cannot open the catalog")

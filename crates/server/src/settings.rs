@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use switchyard_catalog::{Name, NameError};
 use switchyard_console::ProcessSetting;
-use switchyard_session::Limits;
+use switchyard_session::{Limits, TlsOptions, TlsVersion};
 
 mod declaration;
 mod fault;
@@ -54,11 +54,21 @@ settings! {
     log: LogFilter, from [Flag Variable File], for [Serve], text "info";
     /// How log lines look: `text` or `json`.
     log_format: LogFormat, from [Flag Variable File], for [Serve], text "text";
+    /// The PEM file of the certificate shown to clients, and of those that lead to its authority. With it and `tls_key`,
+    /// TLS is spoken. Read again when it changes.
+    tls_certificate: Option<PathBuf>, from [Flag Variable File], for [Serve Check], absent "none";
+    /// The PEM file of that certificate's private key. Others than its owner and its group must not be allowed to read it.
+    tls_key: Option<PathBuf>, from [Flag Variable File], for [Serve Check], absent "none";
+    /// The PEM file of the authorities whose client certificates are accepted. Without it, clients are asked for none.
+    tls_client_ca: Option<PathBuf>, from [Flag Variable File], for [Serve Check], absent "none";
+    /// The lowest version of TLS spoken: `1.2` or `1.3`.
+    tls_version_min: TlsVersion, from [Flag Variable File], for [Serve Check], text "1.2";
     /// The most sessions at a time.
     connections_max: Bounded<1, 1_000_000>, from [Flag Variable File], for [Serve], text "10000";
     /// How many of `connections_max` are kept for superusers.
     connections_reserved: Bounded<0, 1_000_000>, from [Flag Variable File], for [Serve], text "3";
-    /// The most logins under way at a time.
+    /// The most logins under way at a time. When there is one more, the oldest is ended: whoever keeps connections half
+    /// open keeps nobody out.
     logins_max: Bounded<1, 1_000_000>, from [Flag Variable File], for [Serve], text "1000";
     /// How long a client may take to log in, in milliseconds.
     login_time_ms_max: Bounded<100, 3_600_000>, from [Flag Variable File], for [Serve], text "60000";
@@ -153,6 +163,12 @@ impl Settings {
         }
     }
 
+    /// The files of TLS, if it is to be spoken.
+    pub(crate) fn tls(&self) -> Option<TlsOptions> {
+        let (certificate, key) = self.tls_certificate.clone().zip(self.tls_key.clone())?;
+        Some(TlsOptions { certificate, key, client_ca: self.tls_client_ca.clone(), version_min: self.tls_version_min })
+    }
+
     /// What bounds clients.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
@@ -190,6 +206,15 @@ impl Settings {
             if lesser_value > greater_value {
                 faults
                     .push(Located { place: place(lesser).or(place(greater)), fault: Fault::Order { lesser, greater } });
+            }
+        }
+        for (set, name, needed, other) in [
+            (self.tls_certificate.is_some(), "tls_certificate", self.tls_key.is_some(), "tls_key"),
+            (self.tls_key.is_some(), "tls_key", self.tls_certificate.is_some(), "tls_certificate"),
+            (self.tls_client_ca.is_some(), "tls_client_ca", self.tls_certificate.is_some(), "tls_certificate"),
+        ] {
+            if set && !needed {
+                faults.push(Located { place: place(name), fault: Fault::Alone { name, other } });
             }
         }
         if self.data_dir.exists() && !self.data_dir.is_dir() {

@@ -3,6 +3,8 @@
 //! `cargo test -p switchyard-server --test it -- NAME` runs those whose name contains NAME. With
 //! `SWITCHYARD_TEST_REWRITE=1`, the files of SQL are rewritten to what the server answers.
 
+#[path = "it/access.rs"]
+mod access;
 #[path = "it/command_line.rs"]
 mod command_line;
 #[path = "it/driver.rs"]
@@ -33,6 +35,7 @@ fn main() -> anyhow::Result<()> {
     }
     let mut trials = files::trials()?;
     trials.extend(families::trials());
+    trials.extend(access::trials());
     trials.extend(command_line::trials());
     trials.extend(driver::trials());
     trials.extend(limits::trials());

@@ -1,13 +1,18 @@
 //! A byte stream with what was read from it and not yet used.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use rustls::ServerConfig;
 use switchyard_wire::{FrameHeader, Report, Untyped, WireError, frame, message, untyped};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 use crate::error::SessionError;
+use crate::secured::{Rewound, Secured};
+use crate::tls::{ALPN, TlsFacts};
 
 /// How much is asked of the stream at once, in bytes. Startup packets are shorter.
 const READ_BYTES: usize = 1024;
@@ -18,14 +23,30 @@ const FAREWELL_BYTES_MAX: usize = 64 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
-    stream: S,
+    /// None while TLS begins, and when it could not.
+    stream: Option<Secured<S>>,
     read: BytesMut,
     write: BytesMut,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(crate) fn new(stream: S) -> Self {
-        Self { stream, read: BytesMut::new(), write: BytesMut::new() }
+        Self { stream: Some(Secured::Plain(stream)), read: BytesMut::new(), write: BytesMut::new() }
+    }
+
+    /// Begins TLS: with the bytes read already, which can be nothing else.
+    pub(crate) async fn secure(&mut self, config: Arc<ServerConfig>) -> Result<TlsFacts, SessionError> {
+        let Some(Secured::Plain(stream)) = self.stream.take() else { return Err(SessionError::Closed) };
+        let stream = Rewound::new(self.read.split(), stream);
+        let stream = TlsAcceptor::from(config).accept(stream).await.map_err(SessionError::Handshake)?;
+        let facts = TlsFacts::of(stream.get_ref().1);
+        self.stream = Some(Secured::Tls(Box::new(stream)));
+        facts.map_err(SessionError::ClientCertificate)
+    }
+
+    /// Whether the client named PostgreSQL's protocol when TLS began.
+    pub(crate) fn has_named_protocol(&self) -> bool {
+        matches!(&self.stream, Some(Secured::Tls(stream)) if stream.get_ref().1.alpn_protocol() == Some(ALPN))
     }
 
     /// The next packet without a type byte.
@@ -63,8 +84,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     pub(crate) async fn flush(&mut self) -> Result<(), SessionError> {
-        self.stream.write_all_buf(&mut self.write).await?;
-        self.stream.flush().await?;
+        let stream = self.stream.as_mut().ok_or(SessionError::Closed)?;
+        stream.write_all_buf(&mut self.write).await?;
+        stream.flush().await?;
         Ok(())
     }
 
@@ -73,24 +95,35 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         !self.read.is_empty()
     }
 
-    /// The stream, and the bytes read from it but not used.
-    pub(crate) fn into_parts(self) -> (S, BytesMut) {
-        (self.stream, self.read)
+    /// The stream, and the bytes read from it but not used; nothing when the stream is gone.
+    pub(crate) fn into_parts(self) -> Option<(Secured<S>, BytesMut)> {
+        Some((self.stream?, self.read))
     }
 
-    /// Tells the client why it is refused and closes.
-    pub(crate) async fn refuse(&mut self, report: Option<&Report>) {
+    /// Tells the client why it is refused, if that takes no waiting, and closes.
+    pub(crate) async fn abandon(&mut self, report: Option<&Report>) {
+        self.write_only(report);
+        let _ = timeout(Duration::ZERO, self.flush()).await;
+        self.stream = None;
+    }
+
+    fn write_only(&mut self, report: Option<&Report>) {
         self.write.clear();
         if let Some(report) = report {
             message::error_response(&mut self.write, report);
         }
+    }
+
+    /// Tells the client why it is refused and closes.
+    pub(crate) async fn refuse(&mut self, report: Option<&Report>) {
+        self.write_only(report);
         // The client may be gone, or never read: neither matters any more.
         let _ = timeout(FAREWELL_TIME, self.farewell()).await;
     }
 
     async fn farewell(&mut self) -> Result<(), SessionError> {
         self.flush().await?;
-        self.stream.shutdown().await?;
+        self.stream.as_mut().ok_or(SessionError::Closed)?.shutdown().await?;
         // A socket that is closed with bytes unread is reset, and the client would not see the message.
         let mut left = FAREWELL_BYTES_MAX;
         while left > 0 {
@@ -111,6 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     async fn read_some(&mut self) -> Result<usize, SessionError> {
         self.read.reserve(READ_BYTES);
-        Ok(self.stream.read_buf(&mut self.read).await?)
+        let stream = self.stream.as_mut().ok_or(SessionError::Closed)?;
+        Ok(stream.read_buf(&mut self.read).await?)
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use switchyard_catalog::Name;
 use switchyard_wire::scram::ScramError;
-use switchyard_wire::{Report, Severity, SqlState, WireError};
+use switchyard_wire::{CertificateError, Report, Severity, SqlState, WireError};
 use thiserror::Error;
 
 /// Why a password was refused. The log may say it; the client is told the same in every case.
@@ -46,6 +46,15 @@ pub enum SessionError {
     /// The bytes follow no protocol spoken here.
     #[error(transparent)]
     Wire(#[from] WireError),
+    /// TLS could not begin. What is wrong, the client is told by an alert of TLS itself, if it is told.
+    #[error("TLS handshake failed: {0}")]
+    Handshake(#[source] io::Error),
+    /// TLS has verified a client certificate that cannot be read.
+    #[error("the client certificate cannot be read")]
+    ClientCertificate(#[source] CertificateError),
+    /// TLS from the first byte on may be another protocol's: clients must name this one.
+    #[error("received direct TLS connection request without ALPN protocol negotiation extension")]
+    ProtocolUnnamed,
     /// Bytes came behind a request that must be answered first.
     #[error("received unencrypted data after {0} request")]
     BytesAfterRequest(&'static str),
@@ -91,6 +100,14 @@ pub enum SessionError {
     /// An authentication record asks for a client certificate.
     #[error("connection requires a valid client certificate")]
     CertificateMissing,
+    /// The client's certificate is for other users than the one wanted.
+    #[error("certificate authentication failed for user \"{user}\"")]
+    CertificateMismatch {
+        /// As given at startup.
+        user: String,
+        /// Whom the certificate names; the client is not told, but knows.
+        identities: Vec<String>,
+    },
     /// Trusted, but unknown.
     #[error("user \"{0}\" does not exist")]
     UserUnknown(String),
@@ -145,12 +162,14 @@ impl SessionError {
     fn sqlstate(&self) -> Option<SqlState> {
         Some(match self {
             // A TLS client can read nothing but TLS.
-            Self::Closed | Self::Io(_) | Self::Wire(WireError::DirectTls) => return None,
+            Self::Closed | Self::Io(_) | Self::Handshake(_) | Self::Wire(WireError::DirectTls) => return None,
             Self::LoginTime { .. } => SqlState::QueryCanceled,
             Self::Wire(wire) => wire.sqlstate(),
-            Self::BytesAfterRequest(_) | Self::RequestRepeated(_) | Self::Mechanism | Self::MessageUnexpected(_) => {
-                SqlState::ProtocolViolation
-            }
+            Self::BytesAfterRequest(_)
+            | Self::RequestRepeated(_)
+            | Self::ProtocolUnnamed
+            | Self::Mechanism
+            | Self::MessageUnexpected(_) => SqlState::ProtocolViolation,
             Self::Replication => SqlState::FeatureNotSupported,
             Self::LoginsMax { .. } | Self::ConnectionsMax { .. } | Self::ConnectionsReserved { .. } => {
                 SqlState::TooManyConnections
@@ -159,6 +178,8 @@ impl SessionError {
             | Self::RecordMissing { .. }
             | Self::Rejected { .. }
             | Self::CertificateMissing
+            | Self::CertificateMismatch { .. }
+            | Self::ClientCertificate(_)
             | Self::UserUnknown(_)
             | Self::UserLocked(_) => SqlState::InvalidAuthorization,
             Self::Password { .. } => SqlState::InvalidPassword,
@@ -168,7 +189,7 @@ impl SessionError {
 
     /// Whether it may have been an attempt to guess, which the next ones shall wait for.
     pub(crate) fn is_guess(&self) -> bool {
-        matches!(self, Self::Password { .. } | Self::UserUnknown(_) | Self::Scram(_))
+        matches!(self, Self::Password { .. } | Self::UserUnknown(_) | Self::Scram(_) | Self::CertificateMismatch { .. })
     }
 }
 

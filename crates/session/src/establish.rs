@@ -3,21 +3,23 @@
 use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
-use switchyard_catalog::{AuthenticationMethod, User};
-use switchyard_wire::message::{self, ENCRYPTION_REFUSED, LOAD_BALANCE_DECLINED};
-use switchyard_wire::scram::{self, ClientKey, Exchange, Proven, ScramError};
+use switchyard_catalog::{Authentication, AuthenticationMethod, Name, User};
+use switchyard_wire::message::{self, ENCRYPTION_REFUSED, LOAD_BALANCE_DECLINED, TLS_ACCEPTED};
+use switchyard_wire::scram::{self, Channel, ClientKey, Exchange, Proven, ScramError};
 use switchyard_wire::startup::Negotiated;
 use switchyard_wire::verifier::MockSecret;
-use switchyard_wire::{CancelKey, ScramVerifier, Startup, Untyped, Version};
+use switchyard_wire::{CancelKey, ScramVerifier, Startup, Untyped, Version, WireError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::connection::Connection;
 use crate::error::{PasswordFailure, SessionError};
 use crate::limits::Limits;
-use crate::login::{Authenticate, LoginDecision, LoginRequest, Peer};
-use crate::registry::{NewSession, Registry, Session};
+use crate::login::{Attempt, Authenticate, LoginDecision, LoginRequest, Peer};
+use crate::registry::{LoginSlot, NewSession, Registry, Session};
+use crate::secured::Secured;
 use crate::throttle::Throttle;
+use crate::tls::{Loaded, Tls, TlsFacts};
 
 /// The longest message of a SASL exchange, its frame and the mechanism's name included.
 const SASL_BYTES_MAX: usize = scram::MESSAGE_BYTES_MAX + 64;
@@ -34,6 +36,8 @@ pub struct Context {
     pub mock_secret: MockSecret,
     /// The iterations that users' verifiers are made with, so that those of unknown users show the same.
     pub scram_iterations: u32,
+    /// TLS, if there are certificate files.
+    pub tls: Option<Arc<Tls>>,
     /// Says who may log in, and how: [`crate::decide_login`] on the newest catalog.
     pub authenticate: Box<Authenticate>,
 }
@@ -53,7 +57,7 @@ pub enum Established<S> {
     /// when the request has been passed on. There is no other answer.
     Cancel {
         /// The stream.
-        stream: S,
+        stream: Secured<S>,
         /// The session.
         process_id: i32,
         /// The key that proves that the sender may.
@@ -65,7 +69,7 @@ pub enum Established<S> {
 #[derive(Debug)]
 pub struct Client<S> {
     /// The stream.
-    pub stream: S,
+    pub stream: Secured<S>,
     /// What the client sent ahead: the first bytes to be read.
     pub leftover: BytesMut,
     /// Where the client is.
@@ -84,32 +88,55 @@ pub struct Client<S> {
     pub client_key: Option<ClientKey>,
 }
 
-/// Takes a connection from its first byte to AuthenticationOk.
+impl Context {
+    /// Takes a login in, as soon as its connection is accepted: when there are too many, the oldest is cut.
+    pub fn begin_login(&self) -> LoginSlot {
+        self.registry.begin_login(&self.limits)
+    }
+}
+
+/// Takes a connection from its first byte to AuthenticationOk. The slot is one of this context.
 ///
 /// # Errors
 /// When it does not become a session. The client has been told and the stream is closed then; the caller only logs.
-pub async fn establish<S>(stream: S, peer: Peer, context: &Context) -> Result<Established<S>, SessionError>
+pub async fn establish<S>(
+    stream: S,
+    peer: Peer,
+    slot: LoginSlot,
+    context: &Context,
+) -> Result<Established<S>, SessionError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
     let mut connection = Connection::new(stream);
-    let slot = context.registry.begin_login(&context.limits);
-    let outcome = match &slot {
-        Ok(_) => timeout(context.limits.login_time(), log_in(&mut connection, peer, context))
-            .await
-            .unwrap_or(Err(SessionError::LoginTime { ms_max: context.limits.login_time_ms_max })),
-        Err(_) => Err(SessionError::LoginsMax { logins_max: context.limits.logins_max }),
+    let outcome = tokio::select! {
+        biased;
+        () = slot.cut() => Err(SessionError::LoginsMax { logins_max: context.limits.logins_max }),
+        outcome = timeout(context.limits.login_time(), log_in(&mut connection, peer, context)) => {
+            outcome.unwrap_or(Err(SessionError::LoginTime { ms_max: context.limits.login_time_ms_max }))
+        }
     };
-    match outcome {
-        Ok(outcome) => Ok(outcome.with(connection)),
-        Err(error) => {
-            if error.is_guess() {
-                sleep(context.throttle.failed(peer.ip(), Instant::now(), &context.limits)).await;
+    let error = match outcome {
+        Ok(outcome) => return outcome.with(connection),
+        Err(error) => error,
+    };
+    if error.is_guess() {
+        let delay = context.throttle.failed(peer.ip(), Instant::now(), &context.limits);
+        tokio::select! {
+            () = sleep(delay) => {}
+            // It keeps its place while it waits, so that those who wait do not add up without end.
+            () = slot.cut() => {
+                connection.abandon(None).await;
+                return Err(error);
             }
-            connection.refuse(error.report().as_ref()).await;
-            Err(error)
         }
     }
+    match error {
+        // Whoever was cut had time enough; and its place is taken.
+        SessionError::LoginsMax { .. } => connection.abandon(error.report().as_ref()).await,
+        _ => connection.refuse(error.report().as_ref()).await,
+    }
+    Err(error)
 }
 
 /// [`Established`] while the stream is still in use.
@@ -129,9 +156,12 @@ struct LoggedIn {
 }
 
 impl Outcome {
-    fn with<S: AsyncRead + AsyncWrite + Unpin>(self, connection: Connection<S>) -> Established<S> {
-        let (stream, leftover) = connection.into_parts();
-        match self {
+    fn with<S>(self, connection: Connection<S>) -> Result<Established<S>, SessionError>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let (stream, leftover) = connection.into_parts().ok_or(SessionError::Closed)?;
+        Ok(match self {
             Self::Cancel { process_id, secret } => Established::Cancel { stream, process_id, secret },
             Self::LoggedIn(login) => {
                 let LoggedIn { peer, user, database, parameters, version, session, client_key } = *login;
@@ -147,7 +177,7 @@ impl Outcome {
                     client_key,
                 }))
             }
-        }
+        })
     }
 }
 
@@ -155,9 +185,9 @@ async fn log_in<S>(connection: &mut Connection<S>, peer: Peer, context: &Context
 where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let mut startup = match first_packet(connection, context.limits.startup_bytes_max).await? {
+    let (mut startup, channel) = match first_packet(connection, context).await? {
         First::Cancel { process_id, secret } => return Ok(Outcome::Cancel { process_id, secret }),
-        First::Startup(startup) => startup,
+        First::Startup(startup, channel) => (startup, channel),
     };
     let Negotiated { version, options_unknown, tell } = startup.negotiate();
     if tell {
@@ -168,7 +198,8 @@ where
     let user_name = given("user").ok_or(SessionError::UserMissing)?;
     let database = given("database").map(str::to_owned);
     let application = given("application_name").or(given("client_label")).unwrap_or_default().to_owned();
-    let (user, client_key) = authenticate(connection, peer, user_name, database.as_deref(), context).await?;
+    let login = Login { peer, user_name, database: database.as_deref(), channel: channel.as_ref() };
+    let Authenticated { user, method, record, client_key } = authenticate(connection, &login, context).await?;
     let new = NewSession {
         user: user.id,
         user_name: user.name.clone(),
@@ -177,6 +208,9 @@ where
         database: database.clone(),
         version,
         application,
+        tls: channel.map(|channel| channel.facts),
+        method,
+        record,
     };
     let session = context.registry.register(new, &context.limits, &mut rand::rng())?;
     message::authentication_ok(connection.out());
@@ -188,22 +222,42 @@ where
 
 enum First {
     Cancel { process_id: i32, secret: CancelKey },
-    Startup(Startup),
+    Startup(Startup, Option<TlsChannel>),
+}
+
+/// The TLS a client speaks through.
+struct TlsChannel {
+    facts: TlsFacts,
+    /// What was in force when it began: a new certificate is for new connections.
+    loaded: Arc<Loaded>,
 }
 
 /// Answers requests until the client says what it is here for.
-async fn first_packet<S>(connection: &mut Connection<S>, bytes_max: usize) -> Result<First, SessionError>
+async fn first_packet<S>(connection: &mut Connection<S>, context: &Context) -> Result<First, SessionError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut asked = Vec::new();
+    let (mut asked, mut channel) = (Vec::new(), None);
     loop {
-        let (request, encryption, answer) = match connection.untyped(bytes_max).await? {
+        let packet = match connection.untyped(context.limits.startup_bytes_max).await {
+            // TLS without having asked for it: only as the very first thing.
+            Err(SessionError::Wire(WireError::DirectTls)) if asked.is_empty() && context.tls.is_some() => {
+                asked.push("SSL");
+                channel = begin_tls(connection, context).await?;
+                if !connection.has_named_protocol() {
+                    return Err(SessionError::ProtocolUnnamed);
+                }
+                continue;
+            }
+            packet => packet?,
+        };
+        let (request, encryption, answer) = match packet {
+            Untyped::SslRequest if context.tls.is_some() => ("SSL", true, TLS_ACCEPTED),
             Untyped::SslRequest => ("SSL", true, ENCRYPTION_REFUSED),
             Untyped::GssEncRequest => ("GSSAPI encryption", true, ENCRYPTION_REFUSED),
             Untyped::LoadBalanceRequest => ("load balance", false, LOAD_BALANCE_DECLINED),
             Untyped::CancelRequest { process_id, secret } => return Ok(First::Cancel { process_id, secret }),
-            Untyped::Startup(startup) => return Ok(First::Startup(startup)),
+            Untyped::Startup(startup) => return Ok(First::Startup(startup, channel)),
         };
         if asked.contains(&request) {
             return Err(SessionError::RequestRepeated(request));
@@ -215,7 +269,20 @@ where
         }
         connection.out().put_u8(answer);
         connection.flush().await?;
+        if answer == TLS_ACCEPTED {
+            channel = begin_tls(connection, context).await?;
+        }
     }
+}
+
+async fn begin_tls<S>(connection: &mut Connection<S>, context: &Context) -> Result<Option<TlsChannel>, SessionError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let Some(tls) = &context.tls else { return Ok(None) };
+    let loaded = tls.loaded();
+    let facts = connection.secure(Arc::clone(&loaded.config)).await?;
+    Ok(Some(TlsChannel { facts, loaded }))
 }
 
 fn check_replication(startup: &Startup) -> Result<(), SessionError> {
@@ -226,48 +293,95 @@ fn check_replication(startup: &Startup) -> Result<(), SessionError> {
     }
 }
 
+/// Who wants to log in, from where, through what.
+struct Login<'a> {
+    peer: Peer,
+    user_name: &'a str,
+    database: Option<&'a str>,
+    channel: Option<&'a TlsChannel>,
+}
+
+/// Who has logged in, and how.
+struct Authenticated {
+    user: Arc<User>,
+    method: AuthenticationMethod,
+    record: Option<Arc<Authentication>>,
+    client_key: Option<ClientKey>,
+}
+
 async fn authenticate<S>(
     connection: &mut Connection<S>,
-    peer: Peer,
-    user_name: &str,
-    database: Option<&str>,
+    login: &Login<'_>,
     context: &Context,
-) -> Result<(Arc<User>, Option<ClientKey>), SessionError>
+) -> Result<Authenticated, SessionError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let LoginDecision { methods, user } = (context.authenticate)(&LoginRequest { user: user_name, peer, tls: false });
-    let login = || describe(peer, user_name, database);
-    // Nobody has shown a certificate: there is no TLS yet. The next record may do without.
-    let feasible = methods.iter().find(|method| **method != AuthenticationMethod::Tls).or(methods.first());
-    let (user, client_key) = match feasible {
-        None => return Err(SessionError::RecordMissing { login: login() }),
-        Some(AuthenticationMethod::Reject) => return Err(SessionError::Rejected { login: login() }),
-        Some(AuthenticationMethod::Tls) => return Err(SessionError::CertificateMissing),
-        Some(AuthenticationMethod::Trust) => (user.map_err(|_| SessionError::UserUnknown(user_name.to_owned()))?, None),
-        // A failure is final: once they have begun to prove, clients take no other method.
-        Some(AuthenticationMethod::Hash) => prove(connection, user, user_name, context).await?,
-    };
-    // Only now: whoever cannot prove who he is learns nothing of the account.
-    if user.locked {
-        return Err(SessionError::UserLocked(user.name.clone()));
+    let request = LoginRequest { user: login.user_name, peer: login.peer, tls: login.channel.is_some() };
+    let LoginDecision { attempts, user } = (context.authenticate)(&request);
+    let mut failure = SessionError::RecordMissing { login: login.described() };
+    for Attempt { method, record } in attempts {
+        let user = user.clone();
+        let known = || user.clone().map_err(|_| SessionError::UserUnknown(login.user_name.to_owned()));
+        let proven = match method {
+            // Whether there is a certificate, and whose, is known without asking: the next record may do without.
+            AuthenticationMethod::Tls => match login.check_certificate(record.as_deref(), user) {
+                Ok(user) => (user, None),
+                Err(error) => {
+                    failure = error;
+                    continue;
+                }
+            },
+            AuthenticationMethod::Reject => return Err(SessionError::Rejected { login: login.described() }),
+            AuthenticationMethod::Trust => (known()?, None),
+            // A failure is final: once they have begun to prove, clients take no other method.
+            AuthenticationMethod::Hash => prove(connection, user, login, context).await?,
+        };
+        let (user, client_key) = proven;
+        // Only now: whoever cannot prove who he is learns nothing of the account.
+        if user.locked {
+            return Err(SessionError::UserLocked(user.name.clone()));
+        }
+        return Ok(Authenticated { user, method, record, client_key });
     }
-    Ok((user, client_key))
+    Err(failure)
 }
 
-/// The login as PostgreSQL's messages describe it.
-fn describe(peer: Peer, user: &str, database: Option<&str>) -> String {
-    let host = peer.ip().map_or_else(|| "[local]".to_owned(), |ip| ip.to_string());
-    let database = database.unwrap_or(user);
-    format!("host \"{host}\", user \"{user}\", database \"{database}\", no encryption")
+impl Login<'_> {
+    /// The login as PostgreSQL's messages describe it.
+    fn described(&self) -> String {
+        let host = self.peer.ip().map_or_else(|| "[local]".to_owned(), |ip| ip.to_string());
+        let (user, database) = (self.user_name, self.database.unwrap_or(self.user_name));
+        let encryption = if self.channel.is_some() { "SSL encryption" } else { "no encryption" };
+        format!("host \"{host}\", user \"{user}\", database \"{database}\", {encryption}")
+    }
+
+    /// The user, if the certificate that the client showed is for him.
+    fn check_certificate(
+        &self,
+        record: Option<&Authentication>,
+        user: Result<Arc<User>, PasswordFailure>,
+    ) -> Result<Arc<User>, SessionError> {
+        let shown = self.channel.and_then(|channel| channel.facts.client.as_ref());
+        let identities = &shown.ok_or(SessionError::CertificateMissing)?.identities;
+        let name = Name::parse(self.user_name).ok();
+        let admitted = record.zip(name).and_then(|(record, name)| record.admits(identities, &name));
+        match (admitted, user) {
+            (Some(_), Ok(user)) => Ok(user),
+            _ => Err(SessionError::CertificateMismatch {
+                user: self.user_name.to_owned(),
+                identities: identities.clone(),
+            }),
+        }
+    }
 }
 
-/// Has the client prove by SCRAM-SHA-256 that it knows the user's password. Users that cannot log in so are taken
+/// Has the client prove by SCRAM-SHA-256, bound to the channel where there is one, that it knows the user's password. Users that cannot log in so are taken
 /// through the same steps, and are told the same at the end.
 async fn prove<S>(
     connection: &mut Connection<S>,
     user: Result<Arc<User>, PasswordFailure>,
-    user_name: &str,
+    login: &Login<'_>,
     context: &Context,
 ) -> Result<(Arc<User>, Option<ClientKey>), SessionError>
 where
@@ -280,10 +394,11 @@ where
     });
     let (user, verifier) = match genuine {
         Ok((user, verifier)) => (Ok(user), verifier),
-        Err(why) => (Err(why), ScramVerifier::mock(&context.mock_secret, user_name, context.scram_iterations)),
+        Err(why) => (Err(why), ScramVerifier::mock(&context.mock_secret, login.user_name, context.scram_iterations)),
     };
-    let refused = |why| SessionError::Password { user: user_name.to_owned(), why };
-    let proven = match exchange(connection, verifier).await {
+    let refused = |why| SessionError::Password { user: login.user_name.to_owned(), why };
+    let end_point = login.channel.and_then(|channel| channel.loaded.certificate.end_point.as_deref());
+    let proven = match exchange(connection, verifier, end_point).await {
         Ok(proven) => proven,
         Err(SessionError::Scram(ScramError::Proof)) => {
             return Err(refused(user.err().unwrap_or(PasswordFailure::PasswordWrong)));
@@ -296,18 +411,29 @@ where
     Ok((user, Some(proven.client_key)))
 }
 
-async fn exchange<S>(connection: &mut Connection<S>, verifier: ScramVerifier) -> Result<Proven, SessionError>
+async fn exchange<S>(
+    connection: &mut Connection<S>,
+    verifier: ScramVerifier,
+    end_point: Option<&[u8]>,
+) -> Result<Proven, SessionError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    message::authentication_sasl(connection.out(), &[scram::MECHANISM]);
+    let offered: &[&str] = match end_point {
+        Some(_) => &[scram::MECHANISM_PLUS, scram::MECHANISM],
+        None => &[scram::MECHANISM],
+    };
+    message::authentication_sasl(connection.out(), offered);
     connection.flush().await?;
     let body = connection.message(b'p', SASL_BYTES_MAX).await?;
     let initial = message::sasl_initial_response(&body)?;
-    if initial.mechanism != scram::MECHANISM {
-        return Err(SessionError::Mechanism);
-    }
-    let exchange = Exchange::new(verifier, &mut rand::rng());
+    let channel = match (initial.mechanism, end_point) {
+        (scram::MECHANISM_PLUS, Some(hash)) => Channel::Bound(hash.to_vec()),
+        (scram::MECHANISM, Some(_)) => Channel::Declined,
+        (scram::MECHANISM, None) => Channel::Unbound,
+        _ => return Err(SessionError::Mechanism),
+    };
+    let exchange = Exchange::new(verifier, channel, &mut rand::rng());
     let (challenge, challenged) = match initial.data {
         Some(first) => exchange.challenge(first)?,
         // Asked for a first message by an empty challenge, the client sends it.

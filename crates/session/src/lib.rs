@@ -9,11 +9,15 @@ mod establish;
 mod limits;
 mod login;
 mod registry;
+mod secured;
 mod throttle;
+mod tls;
 
 pub use error::{PasswordFailure, SessionError};
 pub use establish::{Client, Context, Established, establish};
 pub use limits::Limits;
-pub use login::{Authenticate, LoginDecision, LoginRequest, Peer, decide_login, mock_secret};
-pub use registry::{Activity, NewSession, Registry, Session, SessionEntry, SessionState};
+pub use login::{Attempt, Authenticate, LoginDecision, LoginRequest, Peer, decide_login, mock_secret};
+pub use registry::{Activity, LoginSlot, NewSession, Registry, Session, SessionEntry, SessionState};
+pub use secured::{Rewound, Secured};
 pub use throttle::Throttle;
+pub use tls::{Reload, Tls, TlsError, TlsFacts, TlsOptions, TlsStatus, TlsVersion};

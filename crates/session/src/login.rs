@@ -5,10 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use rand::CryptoRng;
-use switchyard_catalog::{
-    Authentication, AuthenticationClient, AuthenticationMethod, AuthenticationReason, Catalog, DefaultRoles, Name,
-    User, UserId, UserLimits,
-};
+use switchyard_catalog::{Authentication, AuthenticationClient, AuthenticationMethod, Catalog, User};
 use switchyard_wire::verifier::MockSecret;
 
 use crate::error::PasswordFailure;
@@ -66,12 +63,21 @@ impl LoginRequest<'_> {
     }
 }
 
+/// One proof to ask for.
+#[derive(Debug, Clone)]
+pub struct Attempt {
+    /// The proof.
+    pub method: AuthenticationMethod,
+    /// The record that asks for it; none when it is asked for in vain.
+    pub record: Option<Arc<Authentication>>,
+}
+
 /// How somebody may log in.
 #[derive(Debug, Clone)]
 pub struct LoginDecision {
     /// The proofs to ask for, the next when the client cannot give the one before. None when no authentication record
     /// is for this login.
-    pub methods: Vec<AuthenticationMethod>,
+    pub attempts: Vec<Attempt>,
     /// The user; or why no password will do, which the client is not told.
     pub user: Result<Arc<User>, PasswordFailure>,
 }
@@ -80,47 +86,18 @@ pub struct LoginDecision {
 pub type Authenticate = dyn Fn(&LoginRequest<'_>) -> LoginDecision + Send + Sync;
 
 /// Decides a login by the authentication records of a catalog.
-///
-/// Where some record that asks for a password is for the client's address, whoever is granted none is asked for one too,
-/// in vain, known or not: nobody learns which users there are.
 pub fn decide_login(catalog: &Catalog, request: &LoginRequest<'_>) -> LoginDecision {
-    let name = Name::parse(request.user);
-    let user = name.as_ref().ok().and_then(|name| catalog.users().named(name)).map(Arc::clone);
-    let user = user.ok_or(PasswordFailure::UserUnknown);
-    let decision = match &user {
-        Ok(user) => catalog.decide_authentication(request.client(), user),
-        Err(_) => match name.or_else(|_| Name::parse("unknown")) {
-            Ok(name) => catalog.decide_authentication(request.client(), &stranger(name)),
-            Err(_) => return LoginDecision { methods: Vec::new(), user },
-        },
-    };
-    let mut methods: Vec<_> = decision.attempts().map(|record| record.method).collect();
-    methods.dedup();
-    if !methods.is_empty() {
-        return LoginDecision { methods, user };
+    let decision = catalog.decide_authentication(request.client(), request.user);
+    let attempts =
+        decision.attempts().map(|record| Attempt { method: record.method, record: Some(Arc::clone(record)) });
+    let mut attempts: Vec<_> = attempts.collect();
+    let in_vain = decision.in_vain;
+    let mut user = decision.user.ok_or(PasswordFailure::UserUnknown);
+    if in_vain {
+        attempts.push(Attempt { method: AuthenticationMethod::Hash, record: None });
+        user = user.and(Err(PasswordFailure::RecordMissing));
     }
-    let is_password_for_others = |(record, reason): &(Arc<Authentication>, AuthenticationReason)| {
-        *reason == AuthenticationReason::NotGranted && record.method == AuthenticationMethod::Hash
-    };
-    if decision.considered.iter().any(is_password_for_others) {
-        let why = user.err().unwrap_or(PasswordFailure::RecordMissing);
-        return LoginDecision { methods: vec![AuthenticationMethod::Hash], user: Err(why) };
-    }
-    LoginDecision { methods, user }
-}
-
-/// A user who was granted nothing, and so has what everybody has.
-fn stranger(name: Name) -> User {
-    User {
-        id: UserId(0),
-        name,
-        superuser: false,
-        verifiers: None,
-        locked: false,
-        password_expired: false,
-        default_roles: DefaultRoles::None,
-        limits: UserLimits::default(),
-    }
+    LoginDecision { attempts, user }
 }
 
 /// What unknown users are made to look like known ones with: from what the catalog keeps of the first superuser's

@@ -1,5 +1,6 @@
 //! The live sessions of this member: who they are, what they do, and how they are stopped.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use rand::{CryptoRng, RngExt};
 use subtle::ConstantTimeEq;
-use switchyard_catalog::{Name, UserId};
+use switchyard_catalog::{Authentication, AuthenticationMethod, Name, UserId};
 use switchyard_wire::{CancelKey, Version};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -18,6 +19,7 @@ use tokio::sync::watch;
 
 use crate::error::SessionError;
 use crate::limits::Limits;
+use crate::tls::TlsFacts;
 
 /// The live sessions of this member.
 #[derive(Debug)]
@@ -25,7 +27,9 @@ pub struct Registry {
     host: String,
     sessions: DashMap<i32, Arc<SessionEntry>>,
     sessions_count: AtomicUsize,
-    logins_count: AtomicUsize,
+    /// The logins under way by number: the lowest is the oldest.
+    logins: Mutex<BTreeMap<u64, Arc<Notify>>>,
+    logins_next: AtomicU64,
     number_next: AtomicU64,
 }
 
@@ -46,6 +50,12 @@ pub struct NewSession {
     pub version: Version,
     /// `application_name` or Vertica's `client_label`.
     pub application: String,
+    /// What is known of TLS; none without it.
+    pub tls: Option<TlsFacts>,
+    /// How the user proved who it is.
+    pub method: AuthenticationMethod,
+    /// The authentication record that let the client in, as it was then.
+    pub record: Option<Arc<Authentication>>,
 }
 
 /// One live session, as others see it.
@@ -67,6 +77,12 @@ pub struct SessionEntry {
     pub version: Version,
     /// Microseconds since 1970-01-01 UTC.
     pub login_time_us: i64,
+    /// What is known of TLS; none without it.
+    pub tls: Option<TlsFacts>,
+    /// How the user proved who it is.
+    pub method: AuthenticationMethod,
+    /// The authentication record that let the client in, as it was then.
+    pub record: Option<Arc<Authentication>>,
     number: u64,
     secret: CancelKey,
     activity: Mutex<Activity>,
@@ -97,10 +113,6 @@ pub struct Activity {
     pub statements: u64,
     /// How long the last statement took that has ended, in microseconds.
     pub last_duration_us: Option<i64>,
-    /// How the user proved who it is: in lower case, as CREATE AUTHENTICATION names it.
-    pub authentication: &'static str,
-    /// The authentication record that let the client in.
-    pub authentication_record: String,
     /// The parameters of the startup packet, in order.
     pub startup: Arc<[(String, String)]>,
 }
@@ -137,10 +149,12 @@ pub struct Session {
     entry: Arc<SessionEntry>,
 }
 
-/// One of the logins under way.
+/// One of the logins under way: it is over when this is dropped.
 #[derive(Debug)]
-pub(crate) struct LoginSlot {
+pub struct LoginSlot {
     registry: Arc<Registry>,
+    number: u64,
+    cut: Arc<Notify>,
 }
 
 impl Registry {
@@ -150,7 +164,8 @@ impl Registry {
             host: host.into(),
             sessions: DashMap::new(),
             sessions_count: AtomicUsize::new(0),
-            logins_count: AtomicUsize::new(0),
+            logins: Mutex::new(BTreeMap::new()),
+            logins_next: AtomicU64::new(0),
             number_next: AtomicU64::new(1),
         })
     }
@@ -221,6 +236,9 @@ impl Registry {
                 database: new.database,
                 version: new.version,
                 login_time_us: now,
+                tls: new.tls,
+                method: new.method,
+                record: new.record,
                 number,
                 secret: secret.into(),
                 activity: Mutex::new(Activity {
@@ -234,8 +252,6 @@ impl Registry {
                     label: String::new(),
                     statements: 0,
                     last_duration_us: None,
-                    authentication: "",
-                    authentication_record: String::new(),
                     startup: Arc::new([]),
                 }),
                 cancel: Notify::new(),
@@ -257,10 +273,30 @@ impl Registry {
         })
     }
 
-    pub(crate) fn begin_login(self: &Arc<Self>, limits: &Limits) -> Result<LoginSlot, SessionError> {
-        count_below(&self.logins_count, limits.logins_max)
-            .map_err(|_| SessionError::LoginsMax { logins_max: limits.logins_max })?;
-        Ok(LoginSlot { registry: Arc::clone(self) })
+    /// Takes a login in. When there are too many, the oldest is cut and not the newest refused: whoever means it is
+    /// logged in within moments, and the oldest are those that keep connections half open.
+    pub(crate) fn begin_login(self: &Arc<Self>, limits: &Limits) -> LoginSlot {
+        let number = self.logins_next.fetch_add(1, Ordering::Relaxed);
+        let cut = Arc::new(Notify::new());
+        let mut logins = self.logins_under_way();
+        while logins.len() >= limits.logins_max.max(1)
+            && let Some((_, oldest)) = logins.pop_first()
+        {
+            oldest.notify_one();
+        }
+        logins.insert(number, Arc::clone(&cut));
+        drop(logins);
+        LoginSlot { registry: Arc::clone(self), number, cut }
+    }
+
+    /// How many logins are under way.
+    pub fn logins(&self) -> usize {
+        self.logins_under_way().len()
+    }
+
+    fn logins_under_way(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Notify>>> {
+        // Nothing that can panic runs while it is held.
+        self.logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -364,9 +400,16 @@ impl Drop for Session {
     }
 }
 
+impl LoginSlot {
+    /// Ready when the login must make room for others.
+    pub(crate) async fn cut(&self) {
+        self.cut.notified().await;
+    }
+}
+
 impl Drop for LoginSlot {
     fn drop(&mut self) {
-        self.registry.logins_count.fetch_sub(1, Ordering::Relaxed);
+        self.registry.logins_under_way().remove(&self.number);
     }
 }
 

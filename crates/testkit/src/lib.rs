@@ -2,13 +2,15 @@
 //!
 //! Nothing here links the engine: the tests speak to the binary the way an operator's tools do.
 
+mod certificates;
 mod client;
 mod psql;
 mod repository;
 mod server;
 pub mod slt;
 
+pub use certificates::Authority;
 pub use client::{Answer, Client, Column, Login, Outcome, Protocol, Refused, Report};
-pub use psql::{Ran, psql};
+pub use psql::{Ran, psql, psql_with};
 pub use repository::{files_under, repository_root, tracked_files};
 pub use server::{ADMIN, ADMIN_PASSWORD, DATABASE, NODE, Server, ServerOptions, Store, binary_beside};

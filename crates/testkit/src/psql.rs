@@ -20,9 +20,19 @@ pub struct Ran {
 
 /// Runs psql as the superuser with `arguments`, feeding it `input`.
 pub fn psql(server: &Server, arguments: &[&str], input: &str) -> Result<Ran> {
+    let port = server.port().to_string();
+    let connection = ["--host", "127.0.0.1", "--port", &port, "--username", ADMIN, "--dbname", DATABASE];
+    run(&[&connection, arguments].concat(), input)
+}
+
+/// Runs psql with a connection string of libpq's, completed by the superuser's password, and one statement.
+pub fn psql_with(connection: &str, statement: &str) -> Result<Ran> {
+    run(&["--dbname", connection, "--no-align", "--tuples-only", "--command", statement], "")
+}
+
+fn run(arguments: &[&str], input: &str) -> Result<Ran> {
     let mut child = Command::new("psql")
-        .args(["--no-psqlrc", "--no-password", "--host", "127.0.0.1"])
-        .args(["--port", &server.port().to_string(), "--username", ADMIN, "--dbname", DATABASE])
+        .args(["--no-psqlrc", "--no-password"])
         .args(arguments)
         .env("PGPASSWORD", ADMIN_PASSWORD)
         .env("LC_ALL", "C")

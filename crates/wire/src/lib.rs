@@ -2,6 +2,7 @@
 //!
 //! Everything here is a function of bytes: "not yet" is `Ok(None)`, and a limit is checked before memory is taken.
 
+pub mod certificate;
 mod error;
 pub mod frame;
 pub mod layout;
@@ -12,6 +13,7 @@ pub mod sqlstate;
 pub mod startup;
 pub mod verifier;
 
+pub use certificate::{Certificate, CertificateError};
 pub use error::WireError;
 pub use frame::{FrameHeader, frame};
 pub use message::{Report, Severity};

@@ -1,4 +1,4 @@
-//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side. Each state is a type that the next message consumes:
+//! SCRAM-SHA-256 and SCRAM-SHA-256-PLUS (RFC 5802, RFC 7677, RFC 5929 §4), the server's side. Each state is a type that the next message consumes:
 //! [`Exchange`], then [`Challenged`], then [`Proven`].
 
 use std::fmt;
@@ -15,10 +15,14 @@ use crate::verifier::{Key, ScramVerifier, hmac, sha256};
 
 /// The mechanism's name.
 pub const MECHANISM: &str = "SCRAM-SHA-256";
+/// The mechanism's name where the proof is bound to the TLS channel.
+pub const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 /// The longest message of a client that is read, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 4096;
 
 const NONCE_BYTES: usize = 18;
+/// How a message begins whose proof is bound to the server's certificate.
+const BOUND_HEADER: &str = "p=tls-server-end-point,,";
 
 /// Why an exchange ended without proof.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -35,6 +39,12 @@ pub enum ScramError {
         "client selected SCRAM-SHA-256 without channel binding, but the SCRAM message includes channel binding data"
     )]
     ChannelBinding,
+    /// The client binds to something of the channel that is not known here.
+    #[error("unsupported SCRAM channel-binding type")]
+    BindingType,
+    /// The client would have bound its proof, had it been offered what was offered: somebody on the way took it out.
+    #[error("SCRAM channel binding negotiation error")]
+    Downgrade,
     /// The client wants to act as somebody else.
     #[error("client uses authorization identity, but it is not supported")]
     AuthorizationIdentity,
@@ -57,7 +67,7 @@ impl ScramError {
     pub fn sqlstate(self) -> SqlState {
         match self {
             Self::AuthorizationIdentity | Self::Extension => SqlState::FeatureNotSupported,
-            Self::BindingChanged => SqlState::InvalidAuthorization,
+            Self::BindingChanged | Self::Downgrade => SqlState::InvalidAuthorization,
             Self::Proof => SqlState::InvalidPassword,
             _ => SqlState::ProtocolViolation,
         }
@@ -68,15 +78,31 @@ impl ScramError {
         match self {
             Self::Malformed(detail) => Some(detail),
             Self::Nonce => Some("Nonce does not match."),
+            Self::Downgrade => Some(
+                "The client supports SCRAM channel binding but thinks the server does not. However, this server does \
+                 support channel binding.",
+            ),
             _ => None,
         }
     }
+}
+
+/// What a proof may be bound to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Channel {
+    /// Nothing: there is no TLS, or no hash of its certificate is defined.
+    Unbound,
+    /// The client was offered [`MECHANISM_PLUS`] and chose [`MECHANISM`].
+    Declined,
+    /// The client chose [`MECHANISM_PLUS`]; the hash of the server's certificate.
+    Bound(Vec<u8>),
 }
 
 /// A server that waits for the client's first message.
 #[derive(Debug)]
 pub struct Exchange {
     verifier: ScramVerifier,
+    channel: Channel,
     nonce: String,
 }
 
@@ -84,8 +110,8 @@ pub struct Exchange {
 #[derive(Debug)]
 pub struct Challenged {
     verifier: ScramVerifier,
-    /// `c=` must have these bytes again.
-    binding: &'static str,
+    /// `c=` must be this: the header again, and what the channel is bound to.
+    binding: String,
     nonce: String,
     client_first_bare: String,
     server_first: String,
@@ -119,10 +145,10 @@ impl fmt::Debug for ClientKey {
 
 impl Exchange {
     /// Begins: the client shall prove that it knows the password of this verifier.
-    pub fn new(verifier: ScramVerifier, rng: &mut impl CryptoRng) -> Self {
+    pub fn new(verifier: ScramVerifier, channel: Channel, rng: &mut impl CryptoRng) -> Self {
         let mut nonce = [0; NONCE_BYTES];
         rng.fill_bytes(&mut nonce);
-        Self { verifier, nonce: BASE64.encode(nonce) }
+        Self { verifier, channel, nonce: BASE64.encode(nonce) }
     }
 
     /// Takes the client's first message and makes the server's.
@@ -131,7 +157,7 @@ impl Exchange {
     /// When the message is refused; the exchange is over then.
     pub fn challenge(self, client_first: &[u8]) -> Result<(String, Challenged), ScramError> {
         let message = readable(client_first)?;
-        let (binding, bare) = gs2_header(message)?;
+        let (binding, bare) = gs2_header(message, &self.channel)?;
         if bare.starts_with("m=") {
             return Err(ScramError::Extension);
         }
@@ -171,7 +197,7 @@ impl Challenged {
         check_extensions(attributes)?;
         let proof = BASE64.decode(proof).ok().and_then(|proof| Key::try_from(proof).ok());
         let proof = proof.ok_or(ScramError::Malformed("Malformed proof in client-final-message."))?;
-        if binding != BASE64.encode(self.binding) {
+        if !bool::from(binding.as_bytes().ct_eq(self.binding.as_bytes())) {
             return Err(ScramError::BindingChanged);
         }
         if !bool::from(nonce.as_bytes().ct_eq(self.nonce.as_bytes())) {
@@ -201,17 +227,26 @@ fn readable(message: &[u8]) -> Result<&str, ScramError> {
     }
 }
 
-/// Takes the header off that says whether there is a channel binding; there is none without TLS. `y` means that the
-/// client could bind but was not offered to, which is so.
-fn gs2_header(message: &str) -> Result<(&'static str, &str), ScramError> {
-    let (binding, rest) = if let Some(rest) = message.strip_prefix("n,") {
-        ("n,,", rest)
-    } else if let Some(rest) = message.strip_prefix("y,") {
-        ("y,,", rest)
-    } else if message.starts_with("p=") {
-        return Err(ScramError::ChannelBinding);
-    } else {
-        return Err(ScramError::Malformed("Unexpected channel-binding flag."));
+/// Takes the header off that says whether the proof is bound to the channel, and gives what `c=` must repeat.
+fn gs2_header<'a>(message: &'a str, channel: &Channel) -> Result<(String, &'a str), ScramError> {
+    const UNBOUND: ScramError = ScramError::Malformed(
+        "The client selected SCRAM-SHA-256-PLUS, but the SCRAM message does not include channel binding data.",
+    );
+    let Some((flag, rest)) = message.split_once(',') else {
+        return Err(ScramError::Malformed("Comma expected after the channel-binding flag."));
+    };
+    let binding = match (flag, channel) {
+        ("n" | "y", Channel::Bound(_)) => return Err(UNBOUND),
+        // It could bind but was not offered to: so it thinks, and so it is only without an offer.
+        ("y", Channel::Declined) => return Err(ScramError::Downgrade),
+        ("n", _) => BASE64.encode("n,,"),
+        ("y", _) => BASE64.encode("y,,"),
+        ("p=tls-server-end-point", Channel::Bound(hash)) => {
+            BASE64.encode([BOUND_HEADER.as_bytes(), hash.as_slice()].concat())
+        }
+        (kind, Channel::Bound(_)) if kind.starts_with("p=") => return Err(ScramError::BindingType),
+        (kind, _) if kind.starts_with("p=") => return Err(ScramError::ChannelBinding),
+        _ => return Err(ScramError::Malformed("Unexpected channel-binding flag.")),
     };
     if rest.starts_with("a=") {
         return Err(ScramError::AuthorizationIdentity);

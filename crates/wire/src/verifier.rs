@@ -213,7 +213,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> Key {
     Sha256::digest(bytes).into()
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -37,7 +37,13 @@ impl Draft {
                 record.name = to.clone();
             }
             AuthenticationChange::Enable(enabled) => record.enabled = *enabled,
-            AuthenticationChange::Method(method) => record.method = *method,
+            AuthenticationChange::Method(method) => {
+                // Parameters are of one method.
+                if record.method != *method {
+                    record.parameters.clear();
+                }
+                record.method = *method;
+            }
             AuthenticationChange::Access(access) => record.access = access.clone(),
             AuthenticationChange::Priority(priority) => record.priority = *priority,
             AuthenticationChange::Fallthrough(fallthrough) => record.fallthrough = *fallthrough,

@@ -20,7 +20,7 @@ fn priority(record: &str, priority: u32) -> Change {
 }
 
 fn decide(catalog: &Catalog, client: AuthenticationClient, user: &str) -> AuthenticationDecision {
-    catalog.decide_authentication(client, catalog.users().named(&name(user)).unwrap())
+    catalog.decide_authentication(client, user)
 }
 
 fn chosen(catalog: &Catalog, client: AuthenticationClient, user: &str) -> String {
@@ -133,4 +133,24 @@ fn fallthrough_leads_to_the_next() {
     assert_eq!(attempts(&catalog), ["from_office"]);
     let catalog = catalog.apply(&[fallthrough("from_office")]).unwrap().catalog;
     assert_eq!(attempts(&catalog), ["from_office", "default_host_v4"]);
+}
+
+#[test]
+fn a_password_is_asked_for_in_vain_where_others_are_asked_for_one() {
+    let bare = ["default_local", "default_host_v4", "default_host_v6"]
+        .map(|record| Change::AlterAuthentication { name: name(record), change: AuthenticationChange::Enable(false) });
+    let catalog = sample().apply(&bare).unwrap().catalog;
+    // Only of method hash: a certificate is shown or not, whoever asks.
+    let hash = Change::AlterAuthentication {
+        name: name("from_office"),
+        change: AuthenticationChange::Method(AuthenticationMethod::Hash),
+    };
+    let hash = catalog.apply(&[hash]).unwrap().catalog;
+    for user in ["dbadmin", "nobody", "", "no\u{7}name"] {
+        let decision = decide(&hash, from("10.8.3.7", true), user);
+        assert_eq!((decision.record, decision.in_vain), (None, true), "{user}");
+        assert_eq!(decision.user.is_some(), user == "dbadmin");
+        assert!(!decide(&hash, from("10.9.3.7", true), user).in_vain, "{user}");
+    }
+    assert!(!decide(&hash, from("10.8.3.7", true), "mira").in_vain);
 }

@@ -5,8 +5,8 @@ use switchyard_catalog::{
     SettingLevel, TlsDemand, User,
 };
 use switchyard_dialect::{
-    AuthenticationAccess, AuthenticationAction, ConnectionScope, Ident, MappingOptions, RoleChoice, SecretText,
-    Statement, UserAction, UserParameter,
+    AuthenticationAccess, AuthenticationAction, ConnectionScope, Ident, MappingOptions, ParameterAction, RoleChoice,
+    SecretText, Statement, UserAction, UserParameter,
 };
 
 use super::fleet::set_action;
@@ -200,6 +200,12 @@ fn make_authentication(record: &Authentication) -> Vec<Line> {
     let mut actions = Vec::new();
     if record.priority > 0 {
         actions.push(AuthenticationAction::Priority(record.priority.into()));
+    }
+    let parameters = record.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    if let ParameterAction::Set(assignments) = set_action(parameters)
+        && !assignments.is_empty()
+    {
+        actions.push(AuthenticationAction::Set(assignments));
     }
     if !record.enabled {
         actions.push(AuthenticationAction::Enable(false));

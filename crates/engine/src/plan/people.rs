@@ -1,10 +1,12 @@
 //! Roles, grants, authentication records, user mappings; users are in `user`.
 
 use switchyard_catalog::{
-    AuthenticationAccess as CatalogAccess, AuthenticationChange, AuthenticationMethod, Change, MappingChange, Name,
-    ObjectKind, Secret, TlsDemand,
+    AuthenticationAccess as CatalogAccess, AuthenticationChange, AuthenticationMethod, Change, IDENTITY_MAP,
+    IdentityMap, MappingChange, Name, ObjectKind, Secret, TlsDemand,
 };
-use switchyard_dialect::{AuthenticationAccess, AuthenticationAction, Ident, MappingOptions, SecretText, Statement};
+use switchyard_dialect::{
+    AuthenticationAccess, AuthenticationAction, Ident, MappingOptions, SecretText, Statement, Value,
+};
 
 use super::words::{self, name, names};
 use super::{Changes, PlanContext, one, user};
@@ -119,31 +121,50 @@ fn alter_authentication(
         AuthenticationAction::Access(from) => AuthenticationChange::Access(access(from)?),
         AuthenticationAction::Priority(priority) => AuthenticationChange::Priority(words::priority(*priority)?),
         AuthenticationAction::Fallthrough(fallthrough) => AuthenticationChange::Fallthrough(*fallthrough),
-        // The methods there are have no parameters: taking one would be to ignore it.
-        AuthenticationAction::Set(_) | AuthenticationAction::Clear(_) => {
-            return Err(no_parameters(record, action, context));
+        AuthenticationAction::Set(assignments) => {
+            let pairs = assignments.iter().map(|one| (&one.name, Some(&one.value)));
+            return parameters(record, pairs.collect(), context);
+        }
+        AuthenticationAction::Clear(named) => {
+            return parameters(record, named.iter().map(|one| (one, None)).collect(), context);
         }
     };
     Ok(one("ALTER AUTHENTICATION", Change::AlterAuthentication { name: record.clone(), change }))
 }
 
-fn no_parameters(record: &Name, action: &AuthenticationAction, context: &PlanContext<'_>) -> PlanError {
+/// Only records of method `tls` have a parameter: taking another would be to ignore it.
+fn parameters(
+    record: &Name,
+    pairs: Vec<(&Ident, Option<&Value>)>,
+    context: &PlanContext<'_>,
+) -> Result<Changes, PlanError> {
     let Some(found) = context.catalog.authentications().named(record) else {
-        return PlanError::Missing { kind: ObjectKind::Authentication, name: record.clone(), nearest: None };
+        return Err(PlanError::Missing { kind: ObjectKind::Authentication, name: record.clone(), nearest: None });
     };
-    let parameter = match action {
-        AuthenticationAction::Set(assignments) => assignments.first().map(|one| &one.name),
-        AuthenticationAction::Clear(named) => named.first(),
-        _ => None,
-    };
-    PlanError::NotSupported {
-        what: format!(
-            "parameter \"{}\" of authentication method \"{}\"",
-            parameter.map_or("", |ident| ident.0.as_str()),
-            found.method.as_str()
-        ),
-        hint: None,
+    let mut changes = Vec::new();
+    for (parameter, value) in pairs {
+        if found.method != AuthenticationMethod::Tls || !parameter.0.eq_ignore_ascii_case(IDENTITY_MAP) {
+            let method = found.method.as_str();
+            let hint = (found.method == AuthenticationMethod::Tls)
+                .then(|| format!("The parameter of this method is {IDENTITY_MAP}."));
+            let what = format!("parameter \"{}\" of authentication method \"{method}\"", parameter.0);
+            return Err(PlanError::NotSupported { what, hint });
+        }
+        let value = value.map(|(Value::Text(text) | Value::Number(text) | Value::Word(text))| text.clone());
+        if let Some(text) = value.as_deref().filter(|text| IdentityMap::parse(text).is_err()) {
+            return Err(PlanError::Text {
+                what: IDENTITY_MAP,
+                value: text.to_owned(),
+                hint: Some(
+                    "Write identity=user, with commas between. One star in an identity stands for any text, and one in \
+                     the user for the same.",
+                ),
+            });
+        }
+        let change = AuthenticationChange::Parameter(IDENTITY_MAP.to_owned(), value);
+        changes.push(Change::AlterAuthentication { name: record.clone(), change });
     }
+    Ok(Changes { changes, tag: "ALTER AUTHENTICATION", answer: None, warnings: Vec::new() })
 }
 
 fn method(text: &str) -> Result<AuthenticationMethod, PlanError> {

@@ -63,12 +63,16 @@ pub(super) const TABLES: &[SystemTable] = &[
             column("current_statement", Kind::Varchar, "What it runs, secrets redacted."),
             column("last_statement", Kind::Varchar, "What it ran before, secrets redacted."),
             column("ssl_state", Kind::Varchar, "None, Server or Mutual."),
-            column("authentication_method", Kind::Varchar, "How it proved who it is."),
+            column("authentication_method", Kind::Varchar, "How it proved who it is: trust, hash or tls."),
             column("client_type", Kind::Varchar, "As the client tells it: application_name."),
             column("client_version", Kind::Varchar, "As the client tells it."),
             column("client_os", Kind::Varchar, "As the client tells it."),
             column("client_os_user_name", Kind::Varchar, "As the client tells it."),
-            column("client_authentication_name", Kind::Varchar, "The authentication record that let it in."),
+            column(
+                "client_authentication_name",
+                Kind::Varchar,
+                "The authentication record that let it in, as it was then called.",
+            ),
             column("client_authentication", Kind::Int, "That record's id."),
             column("requested_protocol", Kind::Int, "major << 16 | minor."),
             column("effective_protocol", Kind::Int, "major << 16 | minor."),
@@ -97,7 +101,7 @@ pub(super) const TABLES: &[SystemTable] = &[
             column("client_pid", Kind::Int, "The backend process id."),
             column("client_label", Kind::Varchar, "Set by the client."),
             column("ssl_state", Kind::Varchar, "None, Server or Mutual."),
-            column("authentication_method", Kind::Varchar, "How it proved who it is."),
+            column("authentication_method", Kind::Varchar, "How it proved who it is: trust, hash or tls."),
             column("client_type", Kind::Varchar, "As the client tells it: application_name."),
             column("client_version", Kind::Varchar, "As the client tells it."),
             column("client_os", Kind::Varchar, "As the client tells it."),
@@ -308,8 +312,6 @@ fn user_limits(snapshot: &Snapshot, name: &str) -> (String, String) {
 fn sessions(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
     for session in visible(snapshot) {
         let (idle, grace) = user_limits(snapshot, &session.user);
-        let record = switchyard_catalog::Name::parse(&session.authentication_name).ok();
-        let record = record.and_then(|name| snapshot.catalog.authentications().named(&name).map(|found| found.id));
         rows.push([
             node_name(snapshot),
             session.user.as_str().into(),
@@ -329,14 +331,14 @@ fn sessions(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
             session.last_duration_us.into(),
             session.current_statement.as_deref().into(),
             session.last_statement.as_deref().into(),
-            "None".into(),
+            session.ssl_state().into(),
             session.authentication_method.as_str().into(),
             session.application.as_str().into(),
             "".into(),
             "".into(),
             "".into(),
             session.authentication_name.as_str().into(),
-            record.map(switchyard_catalog::AuthenticationId::as_i64).into(),
+            session.authentication_id.into(),
             session.protocol.into(),
             session.protocol.into(),
             0i64.into(),
@@ -367,7 +369,7 @@ fn user_sessions(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> 
             session.client.as_str().into(),
             session.process_id.into(),
             session.label.as_str().into(),
-            "None".into(),
+            session.ssl_state().into(),
             session.authentication_method.as_str().into(),
             session.application.as_str().into(),
             "".into(),

@@ -84,6 +84,8 @@ pub(crate) enum Fault {
     NotADirectory(PathBuf),
     #[error("\"{lesser}\" is greater than \"{greater}\"")]
     Order { lesser: &'static str, greater: &'static str },
+    #[error("\"{name}\" is of no use without \"{other}\"")]
+    Alone { name: &'static str, other: &'static str },
     #[error("no node name can be made from the database's; set \"node\"")]
     NodeName(#[source] NameError),
 }

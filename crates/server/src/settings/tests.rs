@@ -63,6 +63,10 @@ fn every_setting_can_be_set_in_each_of_its_sources() {
         ("password", "secret"),
         ("log", "warn,switchyard_session=debug"),
         ("log_format", "json"),
+        ("tls_certificate", "server.crt"),
+        ("tls_key", "server.key"),
+        ("tls_client_ca", "ca.crt"),
+        ("tls_version_min", "1.3"),
         ("connections_max", "5"),
         ("connections_reserved", "5"),
         ("logins_max", "5"),
@@ -81,11 +85,13 @@ fn every_setting_can_be_set_in_each_of_its_sources() {
                 Shape::Integer => format!("{} = {sample}", declaration.name),
                 _ => format!("{} = \"{sample}\"", declaration.name),
             };
-            let found = match source {
+            let mut found = match source {
                 Source::Flag => faults(&[&format!("{}={sample}", declaration.name)], &[], Some("")),
                 Source::Variable => faults(&[], &[&format!("{}={sample}", declaration.variable())], Some("")),
                 Source::File => faults(&[], &[], Some(&file)),
             };
+            // Some go by pairs.
+            found.retain(|fault| !fault.contains("is of no use without"));
             assert_eq!(found, Vec::<String>::new(), "{} from {source:?}", declaration.name);
         }
     }

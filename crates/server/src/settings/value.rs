@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use switchyard_catalog::{Name, Secret};
+use switchyard_session::TlsVersion;
 use tracing_subscriber::EnvFilter;
 
 use super::declaration::DefaultValue;
@@ -287,6 +288,19 @@ impl Setting for LogFormat {
         match text {
             "text" => Ok(Self::Text),
             "json" => Ok(Self::Json),
+            _ => Err(ValueError::Expected(Self::EXPECTS)),
+        }
+    }
+}
+
+impl Setting for TlsVersion {
+    const EXPECTS: &'static str = "\"1.2\" or \"1.3\"";
+    const PLACEHOLDER: &'static str = "1.2|1.3";
+
+    fn parse(text: &str) -> Result<Self, ValueError> {
+        match text {
+            "1.2" => Ok(Self::V1_2),
+            "1.3" => Ok(Self::V1_3),
             _ => Err(ValueError::Expected(Self::EXPECTS)),
         }
     }

@@ -12,7 +12,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// The interpreter that has psycopg: `scripts/test` makes it.
-fn interpreter() -> PathBuf {
+pub fn interpreter() -> PathBuf {
     match std::env::var_os("SWITCHYARD_TEST_PYTHON") {
         Some(path) => path.into(),
         None => repository_root().join("target/python/bin/python"),

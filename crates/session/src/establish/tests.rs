@@ -1,10 +1,15 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 
+/// With certificates.
+mod encrypted;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use switchyard_catalog::{DefaultRoles, Name, Secret, UserId, UserLimits, Verifiers};
+use switchyard_catalog::{
+    AuthenticationAccess, AuthenticationId, DefaultRoles, Name, Secret, UserId, UserLimits, Verifiers,
+};
 use switchyard_wire::SqlState;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
@@ -45,15 +50,16 @@ fn context() -> Context {
         throttle: Arc::new(Throttle::default()),
         mock_secret: MockSecret::derive(b"test"),
         scram_iterations: 4,
+        tls: None,
         authenticate: Box::new(move |request| LoginDecision {
-            methods: match request.user {
+            attempts: attempts(match request.user {
                 "trusted" | "nobody" => vec![AuthenticationMethod::Trust],
                 "rejected" => vec![AuthenticationMethod::Reject, AuthenticationMethod::Trust],
                 "certified" => vec![AuthenticationMethod::Tls],
                 "fallen" => vec![AuthenticationMethod::Tls, AuthenticationMethod::Hash, AuthenticationMethod::Trust],
                 "unrecorded" => vec![],
                 _ => vec![AuthenticationMethod::Hash],
-            },
+            }),
             user: users
                 .iter()
                 .find(|user| user.name.as_str() == request.user)
@@ -61,6 +67,24 @@ fn context() -> Context {
                 .ok_or(PasswordFailure::UserUnknown),
         }),
     }
+}
+
+/// Records of these methods, for any client.
+fn attempts(methods: Vec<AuthenticationMethod>) -> Vec<Attempt> {
+    let attempt = |method: AuthenticationMethod| Attempt {
+        method,
+        record: Some(Arc::new(Authentication {
+            id: AuthenticationId(1),
+            name: Name::parse(method.as_str()).unwrap(),
+            method,
+            access: AuthenticationAccess::Local,
+            enabled: true,
+            priority: 0,
+            fallthrough: true,
+            parameters: Vec::new(),
+        })),
+    };
+    methods.into_iter().map(attempt).collect()
 }
 
 fn peer() -> Peer {
@@ -71,7 +95,7 @@ type Running = JoinHandle<Result<Established<DuplexStream>, SessionError>>;
 
 fn start(context: Context) -> (DuplexStream, Running) {
     let (client, server) = duplex(64 * 1024);
-    (client, tokio::spawn(async move { establish(server, peer(), &context).await }))
+    (client, tokio::spawn(async move { establish(server, peer(), context.begin_login(), &context).await }))
 }
 
 fn startup(version: u32, parameters: &[(&str, &str)]) -> Vec<u8> {
@@ -142,6 +166,9 @@ async fn requests_are_answered_before_startup() {
     assert_eq!(client.session.activity().application, "test");
     assert_eq!(client.session.client, peer().address());
     assert_eq!(client.client_key, None);
+    assert_eq!(client.session.method, AuthenticationMethod::Trust);
+    assert_eq!(client.session.record.as_ref().unwrap().name.as_str(), "trust");
+    assert_eq!(client.session.tls, None);
     let mut answer = [0; 9];
     stream.read_exact(&mut answer).await.unwrap();
     assert_eq!(answer, AUTHENTICATION_OK);
@@ -253,21 +280,52 @@ async fn a_slow_login_is_cut() {
 async fn a_client_that_never_reads_is_cut_too() {
     let (mut stream, server) = duplex(4);
     let context = context();
-    let running = tokio::spawn(async move { establish(server, peer(), &context).await });
+    let running = tokio::spawn(async move { establish(server, peer(), context.begin_login(), &context).await });
     let bytes = startup(V3_0, &[("user", "mira")]);
     stream.write_all(&bytes).await.unwrap();
     assert!(matches!(running.await.unwrap(), Err(SessionError::LoginTime { .. })));
 }
 
 #[tokio::test(start_paused = true)]
-async fn logins_under_way_are_limited() {
-    let limited = || Context { limits: Limits { logins_max: 1, ..Limits::default() }, ..context() };
-    let context = limited();
-    let slot = context.registry.begin_login(&context.limits).unwrap();
-    let (answer, _) = told(context, &startup(V3_0, &[("user", "trusted")])).await;
+async fn the_oldest_login_makes_room_for_the_newest() {
+    let context = Arc::new(Context { limits: Limits { logins_max: 1, ..Limits::default() }, ..context() });
+    let begin = |context: &Arc<Context>| {
+        let (client, server) = duplex(1024);
+        let context = Arc::clone(context);
+        (client, tokio::spawn(async move { establish(server, peer(), context.begin_login(), &context).await }))
+    };
+    let (mut silent, silent_running) = begin(&context);
+    tokio::task::yield_now().await;
+    let (mut stream, running) = begin(&context);
+    stream.write_all(&startup(V3_0, &[("user", "trusted")])).await.unwrap();
+    client(running).await;
+    let mut answer = Vec::new();
+    silent.read_to_end(&mut answer).await.unwrap();
     let expected = "SFATAL VFATAL C53300 Msorry, too many logins are under way already DThe limit \"logins_max\" is 1.";
     assert_eq!(fields(&answer), expected);
-    drop(slot);
+    assert!(matches!(silent_running.await.unwrap(), Err(SessionError::LoginsMax { logins_max: 1 })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_login_that_waits_for_its_refusal_makes_room_too() {
+    let limits = Limits { logins_max: 1, throttle_delay_ms_min: 5_000, ..Limits::default() };
+    let context = Arc::new(Context { limits, ..context() });
+    let begun = Instant::now();
+    let (mut guessing, server) = duplex(1024);
+    let running = tokio::spawn({
+        let context = Arc::clone(&context);
+        async move { establish(server, peer(), context.begin_login(), &context).await }
+    });
+    guessing.write_all(&startup(V3_0, &[("user", "nobody")])).await.unwrap();
+    while context.throttle.addresses() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let _slot = context.registry.begin_login(&context.limits);
+    let mut answer = Vec::new();
+    guessing.read_to_end(&mut answer).await.unwrap();
+    assert!(answer.is_empty(), "whoever does not wait learns nothing");
+    assert!(matches!(running.await.unwrap(), Err(SessionError::UserUnknown(_))));
+    assert_eq!(begun.elapsed(), Duration::ZERO);
 }
 
 /// The next message of the server: its type, length and body.
@@ -346,7 +404,8 @@ async fn over_tcp(config: &str) -> (Result<(), tokio_postgres::Error>, Result<Es
     let port = listener.local_addr().unwrap().port();
     let serving = async {
         let (stream, address) = listener.accept().await.unwrap();
-        let mut established = establish(stream, Peer::tcp(address), &context()).await;
+        let context = context();
+        let mut established = establish(stream, Peer::tcp(address), context.begin_login(), &context).await;
         if let Ok(Established::Client(client)) = &mut established {
             let mut out = BytesMut::new();
             message::parameter_status(&mut out, "server_version", "15.0");
@@ -405,7 +464,8 @@ async fn a_refusal_arrives_though_bytes_are_left_unread() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let serving = async {
         let (stream, address) = listener.accept().await.unwrap();
-        establish(stream, Peer::tcp(address), &context()).await
+        let context = context();
+        establish(stream, Peer::tcp(address), context.begin_login(), &context).await
     };
     let connecting = async {
         let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

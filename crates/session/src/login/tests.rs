@@ -2,7 +2,9 @@
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use switchyard_catalog::{AuthenticationAccess, AuthenticationChange, Change, Network, Secret, TlsDemand, Verifiers};
+use switchyard_catalog::{
+    AuthenticationAccess, AuthenticationChange, Change, Name, Network, Secret, TlsDemand, Verifiers,
+};
 
 use super::*;
 
@@ -46,16 +48,20 @@ fn decide(catalog: &Catalog, user: &str, address: &str) -> LoginDecision {
     decide_login(catalog, &LoginRequest { user, peer, tls: false })
 }
 
+fn methods(decision: &LoginDecision) -> Vec<AuthenticationMethod> {
+    decision.attempts.iter().map(|attempt| attempt.method).collect()
+}
+
 #[test]
 fn a_new_catalog_asks_everybody_for_a_password() {
     let catalog = catalog(false, []);
     for peer in [Peer::unix(), Peer::tcp("127.0.0.1:1".parse().unwrap()), Peer::tcp("[fd00::1]:1".parse().unwrap())] {
         let decision = decide_login(&catalog, &LoginRequest { user: "MIRA", peer, tls: false });
-        assert_eq!(decision.methods, [AuthenticationMethod::Hash], "{peer}");
+        assert_eq!(methods(&decision), [AuthenticationMethod::Hash], "{peer}");
         assert_eq!(decision.user.unwrap().name.as_str(), "mira");
         for user in ["nobody", "", "a\u{7}", &"x".repeat(1000)] {
             let decision = decide_login(&catalog, &LoginRequest { user, peer, tls: false });
-            assert_eq!(decision.methods, [AuthenticationMethod::Hash], "{peer}");
+            assert_eq!(methods(&decision), [AuthenticationMethod::Hash], "{peer}");
             assert_eq!(decision.user.unwrap_err(), PasswordFailure::UserUnknown);
         }
     }
@@ -67,7 +73,7 @@ fn whoever_is_granted_nothing_looks_like_the_others() {
     assert!(decide(&catalog, "mira", "10.1.2.3").user.is_ok());
     for (user, why) in [("nora", PasswordFailure::RecordMissing), ("nobody", PasswordFailure::UserUnknown)] {
         let decision = decide(&catalog, user, "10.1.2.3");
-        assert_eq!(decision.methods, [AuthenticationMethod::Hash]);
+        assert_eq!(methods(&decision), [AuthenticationMethod::Hash]);
         assert_eq!(decision.user.unwrap_err(), why);
     }
 }
@@ -76,17 +82,17 @@ fn whoever_is_granted_nothing_looks_like_the_others() {
 fn an_address_that_no_record_is_for_is_refused_for_all() {
     let catalog = catalog(true, record("r", AuthenticationMethod::Hash, "10.0.0.0/8", &["mira"]));
     for user in ["mira", "nora", "nobody"] {
-        assert_eq!(decide(&catalog, user, "192.168.0.1").methods, []);
+        assert_eq!(methods(&decide(&catalog, user, "192.168.0.1")), []);
     }
 }
 
 #[test]
 fn trust_is_for_those_it_is_granted_to() {
     let catalog = catalog(true, record("r", AuthenticationMethod::Trust, "127.0.0.0/8", &["dbadmin"]));
-    assert_eq!(decide(&catalog, "dbadmin", "127.0.0.1").methods, [AuthenticationMethod::Trust]);
-    assert_eq!(decide(&catalog, "dbadmin", "[::ffff:127.0.0.1]").methods, [AuthenticationMethod::Trust]);
+    assert_eq!(methods(&decide(&catalog, "dbadmin", "127.0.0.1")), [AuthenticationMethod::Trust]);
+    assert_eq!(methods(&decide(&catalog, "dbadmin", "[::ffff:127.0.0.1]")), [AuthenticationMethod::Trust]);
     for user in ["mira", "nobody"] {
-        assert_eq!(decide(&catalog, user, "127.0.0.1").methods, []);
+        assert_eq!(methods(&decide(&catalog, user, "127.0.0.1")), []);
     }
 }
 

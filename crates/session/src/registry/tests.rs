@@ -26,6 +26,9 @@ fn new(version: Version) -> NewSession {
         database: None,
         version,
         application: "psql".to_owned(),
+        tls: None,
+        method: AuthenticationMethod::Trust,
+        record: None,
     }
 }
 
@@ -103,11 +106,22 @@ fn limits_hold_and_say_so() {
     assert_eq!(report.detail.as_deref(), Some("The limit \"connections_max\" is 3."));
     drop((kept, superuser));
     assert!(register(false).is_ok());
+}
 
-    let login = registry.begin_login(&limits).unwrap();
-    assert!(matches!(registry.begin_login(&limits), Err(SessionError::LoginsMax { logins_max: 1 })));
-    drop(login);
-    assert!(registry.begin_login(&limits).is_ok());
+#[test]
+fn the_oldest_login_makes_room() {
+    let registry = Registry::new("host");
+    let limits = Limits { logins_max: 2, ..Limits::default() };
+    let [first, second] = [registry.begin_login(&limits), registry.begin_login(&limits)];
+    assert!(!is_ready(first.cut()));
+    let third = registry.begin_login(&limits);
+    assert_eq!(registry.logins(), 2);
+    assert!(is_ready(first.cut()) && !is_ready(second.cut()) && !is_ready(third.cut()));
+    // Its place was given away when it was cut.
+    drop(first);
+    assert_eq!(registry.logins(), 2);
+    drop((second, third));
+    assert_eq!(registry.logins(), 0);
 }
 
 #[test]

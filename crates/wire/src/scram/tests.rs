@@ -15,16 +15,24 @@ const SERVER_FINAL: &str = "v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
 
 fn example() -> Exchange {
     let salt = BASE64.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
-    Exchange { verifier: ScramVerifier::make("pencil", &salt, 4096), nonce: SERVER_NONCE.to_owned() }
+    Exchange {
+        verifier: ScramVerifier::make("pencil", &salt, 4096),
+        channel: Channel::Unbound,
+        nonce: SERVER_NONCE.to_owned(),
+    }
 }
 
 /// One iteration, so that many exchanges cost little.
 fn quick() -> Exchange {
-    Exchange { verifier: ScramVerifier::make("pencil", b"salt", 1), nonce: "server".to_owned() }
+    over(Channel::Unbound)
+}
+
+fn over(channel: Channel) -> Exchange {
+    Exchange { verifier: ScramVerifier::make("pencil", b"salt", 1), channel, nonce: "server".to_owned() }
 }
 
 /// The last message of a client that knows this password.
-fn client_final(password: &str, header: &str, challenged: &Challenged) -> String {
+fn client_final(password: &str, header: impl AsRef<[u8]>, challenged: &Challenged) -> String {
     let mut salted = Key::default();
     let verifier = &challenged.verifier;
     pbkdf2::pbkdf2_hmac::<sha2::Sha256>(password.as_bytes(), &verifier.salt, verifier.iterations, &mut salted);
@@ -56,6 +64,37 @@ fn y_is_bound_to_what_was_said_at_first() {
     let (_, challenged) = quick().challenge(b"y,,n=,r=client").unwrap();
     let changed = client_final("pencil", "n,,", &challenged);
     assert_eq!(challenged.prove(changed.as_bytes()).unwrap_err(), ScramError::BindingChanged);
+}
+
+const CERTIFICATE: &[u8] = b"the hash of a certificate";
+
+#[test]
+fn a_proof_is_bound_to_the_certificate() {
+    let challenged =
+        || over(Channel::Bound(CERTIFICATE.to_vec())).challenge(b"p=tls-server-end-point,,n=,r=c").unwrap().1;
+    let header = |hash: &[u8]| [b"p=tls-server-end-point,,", hash].concat();
+    let good = client_final("pencil", header(CERTIFICATE), &challenged());
+    assert!(challenged().prove(good.as_bytes()).is_ok());
+    // Somebody on the way has another certificate, or none.
+    for other in [header(b"another"), header(b""), b"n,,".to_vec(), b"y,,".to_vec()] {
+        let wrong = client_final("pencil", other, &challenged());
+        assert_eq!(challenged().prove(wrong.as_bytes()).unwrap_err(), ScramError::BindingChanged);
+    }
+    assert_eq!(ScramError::BindingChanged.sqlstate(), SqlState::InvalidAuthorization);
+}
+
+#[test]
+fn whoever_was_not_shown_the_offer_is_told_of_it() {
+    let refused =
+        |channel: Channel, flag: &str| over(channel).challenge(format!("{flag},,n=,r=client").as_bytes()).map(drop);
+    let bound = || Channel::Bound(CERTIFICATE.to_vec());
+    assert_eq!(refused(Channel::Declined, "y"), Err(ScramError::Downgrade));
+    assert_eq!(refused(Channel::Declined, "n"), Ok(()));
+    assert_eq!(refused(Channel::Declined, "p=tls-server-end-point"), Err(ScramError::ChannelBinding));
+    assert!(matches!(refused(bound(), "n"), Err(ScramError::Malformed(_))));
+    assert!(matches!(refused(bound(), "y"), Err(ScramError::Malformed(_))));
+    assert_eq!(refused(bound(), "p=tls-unique"), Err(ScramError::BindingType));
+    assert!(ScramError::Downgrade.detail().is_some());
 }
 
 #[test]
@@ -124,8 +163,8 @@ fn broken_last_messages_are_refused() {
 #[test]
 fn nonces_differ() {
     let mut rng = StdRng::seed_from_u64(7);
-    let first = Exchange::new(quick().verifier, &mut rng);
-    let second = Exchange::new(quick().verifier, &mut rng);
+    let first = Exchange::new(quick().verifier, Channel::Unbound, &mut rng);
+    let second = Exchange::new(quick().verifier, Channel::Unbound, &mut rng);
     assert_eq!(first.nonce.len(), 24);
     assert_ne!(first.nonce, second.nonce);
 }
