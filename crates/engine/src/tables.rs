@@ -325,6 +325,18 @@ impl<'a, T: Into<Cell<'a>>> From<Option<T>> for Cell<'a> {
     }
 }
 
+/// `test_authentication(address, user, tls)` as a table.
+pub(crate) fn test_authentication_table(
+    snapshot: &Snapshot,
+    client: switchyard_catalog::AuthenticationClient,
+    user: &str,
+) -> Result<Arc<dyn datafusion::catalog::TableProvider>, DataFusionError> {
+    let mut rows = Rows::new(access::TEST_AUTHENTICATION, None);
+    access::test_authentication(snapshot, client, user, &mut rows)
+        .map_err(|error| DataFusionError::External(Box::new(error)))?;
+    finished(access::TEST_AUTHENTICATION, rows)
+}
+
 /// `catalog_at(version)` as a table.
 pub(crate) fn catalog_at_table(
     snapshot: &Snapshot,
@@ -332,7 +344,12 @@ pub(crate) fn catalog_at_table(
 ) -> Result<Arc<dyn datafusion::catalog::TableProvider>, DataFusionError> {
     let mut rows = Rows::new(switchyard::CATALOG_AT, None);
     switchyard::catalog_at(snapshot, version, &mut rows).map_err(|error| DataFusionError::External(Box::new(error)))?;
-    let fields: Vec<Field> = switchyard::CATALOG_AT.iter().map(|column| column.kind.field(column.name)).collect();
+    finished(switchyard::CATALOG_AT, rows)
+}
+
+/// The rows of a function as a table.
+fn finished(columns: &[Column], rows: Rows) -> Result<Arc<dyn datafusion::catalog::TableProvider>, DataFusionError> {
+    let fields: Vec<Field> = columns.iter().map(|column| column.kind.field(column.name)).collect();
     let schema = Arc::new(Schema::new(fields));
     let batch = rows.finish(&schema, None)?;
     Ok(Arc::new(datafusion::datasource::MemTable::try_new(schema, vec![vec![batch]])?))

@@ -16,11 +16,13 @@ use datafusion::object_store::ObjectStore;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
+use switchyard_catalog::AuthenticationClient;
 use url::Url;
 
 use super::{Current, current};
+use crate::error::SqlState;
 use crate::snapshot::Snapshot;
-use crate::sql::error::Forbidden;
+use crate::sql::error::{Forbidden, QueryError};
 use crate::tables::{self, SystemTable, Visibility};
 
 /// The schema that unqualified names are looked up in: it stands for the search path.
@@ -186,5 +188,50 @@ impl TableFunctionImpl for CatalogAt {
             return Err(DataFusionError::External(Box::new(super::error::NoVersion { version })));
         }
         tables::catalog_at_table(&snapshot, version)
+    }
+}
+
+/// `test_authentication(address, user, tls)`: which authentication record would decide a login.
+#[derive(Debug)]
+pub(super) struct TestAuthentication {
+    current: CurrentSnapshot,
+}
+
+impl TestAuthentication {
+    pub(super) fn new(current: Current) -> Self {
+        Self { current: CurrentSnapshot(current) }
+    }
+}
+
+impl TableFunctionImpl for TestAuthentication {
+    fn call_with_args(
+        &self,
+        args: datafusion::catalog::TableFunctionArgs<'_, '_>,
+    ) -> Result<Arc<dyn TableProvider>, DataFusionError> {
+        let mistaken = |message: String| {
+            DataFusionError::External(Box::new(QueryError {
+                hint: Some(
+                    "For example: test_authentication('10.8.3.7', 'mira', true); NULL is the Unix socket.".to_owned(),
+                ),
+                ..QueryError::new(SqlState::InvalidParameterValue, message)
+            }))
+        };
+        let snapshot = current(&self.current.0);
+        if !snapshot.superuser() {
+            return Err(DataFusionError::External(Box::new(Forbidden { table: "test_authentication" })));
+        }
+        let [Expr::Literal(address, _), Expr::Literal(user, _), Expr::Literal(ScalarValue::Boolean(Some(tls)), _)] =
+            args.exprs()
+        else {
+            return Err(mistaken("test_authentication takes an address, a user's name and a boolean".to_owned()));
+        };
+        let address = match (address, address.try_as_str().flatten()) {
+            (_, Some(text)) => Some(text.parse().map_err(|_| mistaken(format!("\"{text}\" is not an IP address")))?),
+            (literal, None) if literal.is_null() => None,
+            _ => return Err(mistaken("the address is not a text".to_owned())),
+        };
+        let user = user.try_as_str().flatten().ok_or_else(|| mistaken("the user's name is not a text".to_owned()))?;
+        let client = AuthenticationClient { local: address.is_none(), address, tls: *tls };
+        tables::test_authentication_table(&snapshot, client, user)
     }
 }

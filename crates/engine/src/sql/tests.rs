@@ -181,7 +181,13 @@ async fn a_query_ends_at_its_limits() {
 
 #[tokio::test]
 async fn others_than_the_superuser_see_what_is_theirs() {
-    for sql in ["SELECT * FROM catalog_history", "SELECT * FROM client_auth", "SELECT * FROM catalog_at(1)"] {
+    for sql in [
+        "SELECT * FROM catalog_history",
+        "SELECT * FROM client_auth",
+        "SELECT * FROM catalog_at(1)",
+        "SELECT * FROM tls_certificates",
+        "SELECT * FROM switchyard.test_authentication('10.0.0.1', 'mira', false)",
+    ] {
         assert_eq!(refusal("mira", LIMITS, sql).await.sqlstate, SqlState::InsufficientPrivilege, "{sql}");
     }
     let (_, rows) = ask("mira", LIMITS, "SELECT user_name FROM users").await.unwrap();

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use switchyard_catalog::{
-    AuthenticationAccess, AuthenticationMethod, Catalog, DefaultRoles, Grantee, GroupMembers, Host, Name, Node, RoleId,
-    TlsDemand, User,
+    AuthenticationMethod, Catalog, DefaultRoles, Grantee, GroupMembers, Host, Name, Node, RoleId, User,
 };
 
+use super::access::described;
 use super::{Cell, Kind, Rows, RowsError, SystemTable, Visibility, column};
 use crate::settings::size::show_kilobytes;
 use crate::snapshot::Snapshot;
@@ -670,17 +670,7 @@ fn grants(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
 
 fn client_auth(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
     for record in snapshot.catalog.authentications().iter() {
-        let (host_type, network, bits) = match &record.access {
-            AuthenticationAccess::Local => ("LOCAL", None, 0i64),
-            AuthenticationAccess::Host { network, tls } => {
-                let host_type = match tls {
-                    TlsDemand::Any => "HOST",
-                    TlsDemand::Required => "HOSTSSL",
-                    TlsDemand::Forbidden => "HOSTNOSSL",
-                };
-                (host_type, Some(network.typed.as_str()), i64::from(network.net.prefix_len()))
-            }
-        };
+        let (host_type, network, bits) = described(record);
         let parameters: Vec<String> = record.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let method_priority = match record.method {
             AuthenticationMethod::Trust => 0i64,
