@@ -5,10 +5,9 @@ mod array;
 use bytes::{BufMut, BytesMut};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use pgwire::api::results::{FieldFormat, FieldInfo};
-use pgwire::messages::data::DataRow;
 use postgres_types::Type;
-use switchyard_engine::{ClientError, PgType, Scalar, SqlState};
+use switchyard_engine::{ClientError, OutputColumn, PgType, Scalar, SqlState};
+use switchyard_wire::answer::Field;
 
 /// Days from 1970-01-01 to 2000-01-01, from where binary dates count.
 const DAYS_TO_2000: i32 = 10_957;
@@ -54,8 +53,8 @@ pub(crate) fn pg_type(kind: PgType) -> (Type, i16) {
 }
 
 /// The type a client declared a parameter with, when it is one we know.
-pub(crate) fn kind_of(declared: &Type) -> Option<PgType> {
-    Some(match *declared {
+pub(crate) fn kind_of(declared: u32) -> Option<PgType> {
+    Some(match Type::from_oid(declared)? {
         Type::BOOL => PgType::Bool,
         Type::INT2 => PgType::Int2,
         Type::INT4 => PgType::Int4,
@@ -88,6 +87,22 @@ pub(crate) fn kind_of(declared: &Type) -> Option<PgType> {
     })
 }
 
+/// How a value is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldFormat {
+    Text,
+    Binary,
+}
+
+impl FieldFormat {
+    fn code(self) -> i16 {
+        match self {
+            Self::Text => 0,
+            Self::Binary => 1,
+        }
+    }
+}
+
 /// What is needed to write a row: the types, the formats, the time zone.
 #[derive(Debug, Clone)]
 pub(crate) struct RowShape {
@@ -100,38 +115,67 @@ impl RowShape {
         Self { columns, zone }
     }
 
-    /// A row as the protocol sends it.
+    /// Writes a row as the protocol sends it; nothing, when there is an error.
     ///
     /// # Errors
     /// When a value has no binary form.
-    pub(crate) fn row(&self, values: &[Scalar]) -> Result<DataRow, ClientError> {
-        let mut bytes = BytesMut::with_capacity(64);
+    pub(crate) fn write(&self, out: &mut BytesMut, values: &[Scalar]) -> Result<(), ClientError> {
+        let start = out.len();
+        out.put_u8(b'D');
+        out.put_u32(0);
+        let written = self.write_values(out, values).and_then(|()| put_length(out, start + 1, true));
+        if written.is_err() {
+            out.truncate(start);
+        }
+        written
+    }
+
+    /// The number of values, and each with its length before it: a row, here and in a binary COPY.
+    pub(crate) fn write_values(&self, out: &mut BytesMut, values: &[Scalar]) -> Result<(), ClientError> {
+        let count = u16::try_from(self.columns.len())
+            .map_err(|_| ClientError::new(SqlState::ProgramLimitExceeded, "too many columns"))?;
+        out.put_u16(count);
         for (value, (kind, format)) in values.iter().zip(&self.columns) {
-            let at = bytes.len();
-            bytes.put_i32(-1);
+            let at = out.len();
+            out.put_i32(-1);
             if matches!(value, Scalar::Null) {
                 continue;
             }
             match format {
-                FieldFormat::Text => text(&mut bytes, value, *kind, &self.zone),
-                FieldFormat::Binary => binary(&mut bytes, value, *kind)?,
+                FieldFormat::Text => text(out, value, *kind, &self.zone),
+                FieldFormat::Binary => binary(out, value, *kind)?,
             }
-            let length = i32::try_from(bytes.len() - at - 4)
-                .map_err(|_| ClientError::new(SqlState::ProgramLimitExceeded, "value is longer than 2 GiB"))?;
-            if let Some(place) = bytes.get_mut(at..at + 4) {
-                place.copy_from_slice(&length.to_be_bytes());
-            }
+            put_length(out, at, false)?;
         }
-        let count = i16::try_from(self.columns.len())
-            .map_err(|_| ClientError::new(SqlState::ProgramLimitExceeded, "too many columns"))?;
-        Ok(DataRow::new(bytes, count))
+        Ok(())
+    }
+
+    /// Each value as text; none is NULL.
+    pub(crate) fn texts(&self, values: &[Scalar]) -> Vec<Option<BytesMut>> {
+        let shown = |(value, (kind, _)): (&Scalar, &(PgType, FieldFormat))| {
+            let mut bytes = BytesMut::new();
+            text(&mut bytes, value, *kind, &self.zone);
+            (!matches!(value, Scalar::Null)).then_some(bytes)
+        };
+        values.iter().zip(&self.columns).map(shown).collect()
     }
 }
 
+/// Writes the length of what follows a place of four bytes, with or without those, into that place.
+fn put_length(out: &mut BytesMut, at: usize, own: bool) -> Result<(), ClientError> {
+    let length = out.len() - at - if own { 0 } else { 4 };
+    let length = i32::try_from(length)
+        .map_err(|_| ClientError::new(SqlState::ProgramLimitExceeded, "value is longer than 2 GiB"))?;
+    if let Some(place) = out.get_mut(at..at + 4) {
+        place.copy_from_slice(&length.to_be_bytes());
+    }
+    Ok(())
+}
+
 /// The description of a column in a format.
-pub(crate) fn field(name: &str, kind: PgType, format: FieldFormat) -> FieldInfo {
-    let (datatype, size) = pg_type(kind);
-    FieldInfo::new(name.to_owned(), None, None, datatype, format).with_type_size(size)
+pub(crate) fn field(column: &OutputColumn, format: FieldFormat) -> Field<'_> {
+    let (datatype, size) = pg_type(column.kind);
+    Field { name: &column.name, type_id: datatype.oid(), size, format: format.code() }
 }
 
 fn text(bytes: &mut BytesMut, value: &Scalar, kind: PgType, zone: &TimeZone) {
@@ -363,14 +407,18 @@ fn numeric(bytes: &mut BytesMut, text: &str) -> Result<(), ClientError> {
 pub(crate) fn parameter(bytes: Option<&[u8]>, kind: PgType, format: FieldFormat) -> Result<Scalar, ClientError> {
     let Some(bytes) = bytes else { return Ok(Scalar::Null) };
     match format {
-        FieldFormat::Text => {
-            let text = std::str::from_utf8(bytes).map_err(|_| {
-                ClientError::new(SqlState::CharacterNotInRepertoire, "invalid byte sequence for encoding \"UTF8\"")
-            })?;
-            text_parameter(text, kind)
-        }
+        FieldFormat::Text => text_parameter(client_text(bytes)?, kind),
         FieldFormat::Binary => binary_parameter(bytes, kind),
     }
+}
+
+/// Bytes of a client as text.
+///
+/// # Errors
+/// When they are no UTF-8, or have a NUL.
+pub(crate) fn client_text(bytes: &[u8]) -> Result<&str, ClientError> {
+    switchyard_wire::utf8(bytes)
+        .map_err(|error| ClientError::new(SqlState::CharacterNotInRepertoire, error.to_string()))
 }
 
 fn text_parameter(text: &str, kind: PgType) -> Result<Scalar, ClientError> {
@@ -468,16 +516,12 @@ fn binary_parameter(bytes: &[u8], kind: PgType) -> Result<Scalar, ClientError> {
         PgType::Timestamp | PgType::Timestamptz => {
             Scalar::Time(i64::from_be_bytes(exact(bytes)?).saturating_add(MICROSECONDS_TO_2000))
         }
-        PgType::Text | PgType::Varchar | PgType::Name | PgType::Char | PgType::Json => match std::str::from_utf8(bytes)
-        {
-            Ok(text) => Scalar::Text(text.to_owned()),
-            Err(_) => {
-                return Err(ClientError::new(
-                    SqlState::CharacterNotInRepertoire,
-                    "invalid byte sequence for encoding \"UTF8\"",
-                ));
-            }
-        },
+        PgType::Text | PgType::Varchar | PgType::Name | PgType::Char | PgType::Json => {
+            Scalar::Text(client_text(bytes)?.to_owned())
+        }
+        PgType::Jsonb if bytes.first() == Some(&JSONB_VERSION) => {
+            Scalar::Text(client_text(bytes.get(1..).unwrap_or_default())?.to_owned())
+        }
         _ => {
             return Err(ClientError::new(
                 SqlState::FeatureNotSupported,

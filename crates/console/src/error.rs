@@ -1,33 +1,30 @@
 //! Errors and notices as the protocol sends them.
 
-use pgwire::error::{ErrorInfo, PgWireError};
-use pgwire::messages::response::NoticeResponse;
+use bytes::BytesMut;
 use switchyard_engine::{ClientError, Severity, SqlState, Warning};
+use switchyard_wire::answer;
 
-/// An error for pgwire to send.
-pub(crate) fn to_pgwire(error: ClientError) -> PgWireError {
-    PgWireError::UserError(Box::new(info(error)))
-}
-
-/// An error as its fields.
-pub(crate) fn info(error: ClientError) -> ErrorInfo {
-    let severity = error.severity.as_str();
-    let mut info = ErrorInfo::new(severity.to_owned(), error.sqlstate.code().to_owned(), error.message);
+/// Writes an error.
+pub(crate) fn put_error(out: &mut BytesMut, error: &ClientError) {
     // Vertica's word is for people; drivers read the other field and know only PostgreSQL's.
     let plain = if error.severity == Severity::Rollback { Severity::Error } else { error.severity };
-    info.severity_nonlocalized = Some(plain.as_str().to_owned());
-    info.detail = error.detail;
-    info.hint = error.hint;
-    info.position = error.position.map(|position| position.to_string());
-    info
+    let mut fields = vec![
+        (b'S', error.severity.as_str()),
+        (b'V', plain.as_str()),
+        (b'C', error.sqlstate.code()),
+        (b'M', error.message.as_str()),
+    ];
+    fields.extend(error.detail.as_deref().map(|detail| (b'D', detail)));
+    fields.extend(error.hint.as_deref().map(|hint| (b'H', hint)));
+    let position = error.position.map(|position| position.to_string());
+    fields.extend(position.as_deref().map(|position| (b'P', position)));
+    answer::report(out, b'E', &fields);
 }
 
-/// A warning or notice.
-pub(crate) fn notice(warning: Warning) -> NoticeResponse {
+/// Writes a warning or notice.
+pub(crate) fn put_notice(out: &mut BytesMut, warning: &Warning) {
     let (severity, code) = if warning.notice { ("NOTICE", "00000") } else { ("WARNING", warning.sqlstate.code()) };
-    let mut info = ErrorInfo::new(severity.to_owned(), code.to_owned(), warning.message);
-    info.severity_nonlocalized = Some(severity.to_owned());
-    NoticeResponse::from(info)
+    answer::report(out, b'N', &[(b'S', severity), (b'V', severity), (b'C', code), (b'M', &warning.message)]);
 }
 
 /// The end of a session from outside.
@@ -38,4 +35,12 @@ pub(crate) fn terminated() -> ClientError {
 /// A statement stopped from outside.
 pub(crate) fn canceled() -> ClientError {
     ClientError::new(SqlState::QueryCanceled, "canceling statement due to user request")
+}
+
+/// What a transaction that failed answers to all but its end.
+pub(crate) fn aborted() -> ClientError {
+    ClientError::new(
+        SqlState::FailedTransaction,
+        "current transaction is aborted, commands ignored until end of transaction block",
+    )
 }

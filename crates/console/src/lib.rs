@@ -2,7 +2,6 @@
 
 mod encode;
 mod error;
-mod limiter;
 mod live;
 mod protocol;
 mod query_log;

@@ -18,6 +18,7 @@ use switchyard_session::{Session as Place, SessionState as PlaceState};
 use switchyard_store::Outcome as StoreOutcome;
 
 use crate::Console;
+use crate::error::aborted;
 use crate::live::{now_us, shown};
 use crate::query_log::{Keep, Running};
 use crate::transaction::{Author, Transaction};
@@ -38,6 +39,18 @@ pub(crate) struct Session {
     author: Author,
     /// The statement that runs, or ran last.
     running: Option<Arc<Running>>,
+    portal_events: Vec<PortalEvent>,
+}
+
+/// What happened to the transaction that portals live in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum PortalEvent {
+    /// It ended.
+    Ended,
+    /// It went back: those made under more savepoints than these are closed.
+    Back(usize),
+    /// Savepoints were released: those made under them are as if made under so many.
+    Released(usize),
 }
 
 /// What came of a statement.
@@ -97,6 +110,7 @@ impl Session {
             seen_version,
             author,
             running: None,
+            portal_events: Vec::new(),
         };
         session.show_activity();
         Ok((session, warnings))
@@ -183,6 +197,38 @@ impl Session {
         }
     }
 
+    /// Opens a transaction for the statements up to Sync: the first of them is alone in it until there is another.
+    pub(crate) fn begin_pipelined(&mut self) {
+        match &self.transaction {
+            Some(transaction) if transaction.explicit => {}
+            Some(_) => self.state.begin(),
+            None => {
+                self.transaction = Some(Transaction::begin(self.console.head.load(), false));
+                self.state.begin_alone();
+            }
+        }
+    }
+
+    /// Whether a transaction is open, of any kind.
+    pub(crate) fn has_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// How many savepoints there are.
+    pub(crate) fn savepoint_depth(&self) -> usize {
+        self.state.savepoint_depth()
+    }
+
+    /// What has happened to transactions since this was last asked.
+    pub(crate) fn portal_events(&mut self) -> Vec<PortalEvent> {
+        std::mem::take(&mut self.portal_events)
+    }
+
+    /// The value of a setting that limits something.
+    pub(crate) fn limit(&self, setting: &str) -> usize {
+        usize::try_from(settings::int_of(setting, &self.state, &self.catalog())).unwrap_or(usize::MAX)
+    }
+
     /// Ends the transaction of one string, if BEGIN has not made it a real one.
     pub(crate) async fn end_implicit(&mut self, failed: bool) -> Result<(), ClientError> {
         if self.transaction.as_ref().is_none_or(|transaction| transaction.explicit) {
@@ -248,8 +294,8 @@ impl Session {
         self.console.live.query_log.begin(statement, keep)
     }
 
-    /// A string could not be read at all.
-    pub(crate) fn syntax_failed(&mut self) {
+    /// The client was told of a mistake.
+    pub(crate) fn mistake(&mut self) {
         self.failed |= self.in_transaction();
     }
 
@@ -278,10 +324,7 @@ impl Session {
         parameters: &[Scalar],
     ) -> Result<Outcome, ClientError> {
         if self.failed && !ends_failed_transaction(&parsed.statement) {
-            return Err(ClientError::new(
-                SqlState::FailedTransaction,
-                "current transaction is aborted, commands ignored until end of transaction block",
-            ));
+            return Err(aborted());
         }
         self.refresh();
         self.check_user(&parsed.statement)?;
@@ -411,20 +454,20 @@ impl Session {
         let console = Arc::clone(&self.console);
         match console.commit(transaction, &self.author).await {
             Ok(()) => {
+                self.portal_events.push(PortalEvent::Ended);
                 self.state.commit();
                 self.refresh();
                 Ok(())
             }
             Err(error) => {
-                self.state.rollback();
-                self.failed = false;
-                self.refresh_after_rollback();
+                self.roll_back();
                 Err(error)
             }
         }
     }
 
     fn roll_back(&mut self) {
+        self.portal_events.push(PortalEvent::Ended);
         self.transaction = None;
         self.failed = false;
         self.state.rollback();
@@ -457,6 +500,7 @@ impl Session {
                     return Err(no_savepoint(&name));
                 }
                 self.open_transaction("RELEASE SAVEPOINT")?.release(&name);
+                self.portal_events.push(PortalEvent::Released(self.state.savepoint_depth()));
                 Ok(Outcome::tag("RELEASE"))
             }
             TransactionPlan::RollbackTo(name) => {
@@ -465,6 +509,7 @@ impl Session {
                     return Err(no_savepoint(&name));
                 }
                 self.open_transaction("ROLLBACK TO SAVEPOINT")?.rollback_to(&name);
+                self.portal_events.push(PortalEvent::Back(self.state.savepoint_depth().saturating_sub(1)));
                 self.failed = false;
                 self.refresh_after_rollback();
                 Ok(Outcome::tag("ROLLBACK"))
@@ -482,7 +527,10 @@ impl Session {
                     message: "there is already a transaction in progress".to_owned(),
                 });
             }
-            Some(transaction) => transaction.explicit = true,
+            Some(transaction) => {
+                transaction.explicit = true;
+                self.state.begin();
+            }
             None => {
                 self.transaction = Some(Transaction::begin(self.console.head.load(), true));
                 self.state.begin();
@@ -766,7 +814,7 @@ fn renews_password(statement: &Statement, user: &Name) -> bool {
         && parameters.iter().all(|parameter| matches!(parameter, UserParameter::IdentifiedBy { .. }))
 }
 
-fn ends_failed_transaction(statement: &Statement) -> bool {
+pub(crate) fn ends_failed_transaction(statement: &Statement) -> bool {
     matches!(statement, Statement::Commit | Statement::Rollback | Statement::RollbackTo(_))
 }
 

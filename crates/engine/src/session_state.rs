@@ -92,6 +92,8 @@ pub struct SessionState {
     start: Start,
     scoped: Scoped,
     frames: Vec<Frame>,
+    /// The transaction is that of one statement alone, as far as is known yet.
+    alone: bool,
     /// The workload that applies.
     workload: Option<Name>,
     reported: BTreeMap<&'static str, String>,
@@ -150,6 +152,7 @@ impl SessionState {
             start: Start::default(),
             scoped: Scoped::default(),
             frames: Vec::new(),
+            alone: false,
             workload: None,
             reported: BTreeMap::new(),
         };
@@ -172,6 +175,7 @@ impl SessionState {
             start: Start::default(),
             scoped: Scoped::default(),
             frames: Vec::new(),
+            alone: false,
             workload: None,
             reported: BTreeMap::new(),
         }
@@ -218,13 +222,30 @@ impl SessionState {
         self.workload = access::choose_workload(self, catalog, rng);
     }
 
-    /// Whether BEGIN was said.
+    /// Whether BEGIN was said, or several statements are one transaction.
     pub fn in_transaction(&self) -> bool {
-        !self.frames.is_empty()
+        !self.frames.is_empty() && !self.alone
+    }
+
+    /// How many savepoints there are.
+    pub fn savepoint_depth(&self) -> usize {
+        self.frames.len().saturating_sub(1)
     }
 
     /// BEGIN: what is set from now on is undone by [`Self::rollback`].
     pub fn begin(&mut self) {
+        self.alone = false;
+        self.push_first();
+    }
+
+    /// A statement runs that others may follow in its transaction, or may not: it can do what only a statement alone
+    /// can, and what is set is undone by [`Self::rollback`].
+    pub fn begin_alone(&mut self) {
+        self.alone = true;
+        self.push_first();
+    }
+
+    fn push_first(&mut self) {
         if self.frames.is_empty() {
             self.frames.push(Frame { savepoint: None, scoped: self.scoped.clone() });
         }
@@ -254,12 +275,14 @@ impl SessionState {
 
     /// COMMIT: what was SET LOCAL ends.
     pub fn commit(&mut self) {
+        self.alone = false;
         self.frames.clear();
         self.scoped.local.clear();
     }
 
     /// ROLLBACK: everything is as it was at BEGIN. The workload is to be refreshed.
     pub fn rollback(&mut self) {
+        self.alone = false;
         if let Some(first) = self.frames.drain(..).next() {
             self.scoped = first.scoped;
         }

@@ -171,7 +171,8 @@ impl Queries {
     /// What is wrong with the query.
     pub async fn describe(&self, statement: &Statement, declared: &[Option<PgType>]) -> Result<Described, QueryError> {
         let plan = self.plan(statement).await?;
-        let parameters = cells::parameter_types(&plan, declared)?;
+        let declared = guard::with_row_counts(statement, declared);
+        let parameters = cells::parameter_types(&plan, &declared)?;
         // Planned again with values, since the type of `$1` itself is known only then.
         let values: Vec<_> = parameters.iter().map(|kind| cells::null_of(*kind)).collect();
         let plan = if values.is_empty() { plan } else { plan.with_param_values(values)? };

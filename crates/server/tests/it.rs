@@ -15,6 +15,8 @@ mod families;
 mod files;
 #[path = "it/limits.rs"]
 mod limits;
+#[path = "it/pipeline.rs"]
+mod pipeline;
 #[path = "it/protocol.rs"]
 mod protocol;
 #[path = "it/psql.rs"]
@@ -39,6 +41,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(command_line::trials());
     trials.extend(driver::trials());
     trials.extend(limits::trials());
+    trials.extend(pipeline::trials());
     trials.extend(protocol::trials());
     trials.extend(psql::trials());
     trials.extend(python::trials());

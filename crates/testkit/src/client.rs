@@ -179,6 +179,57 @@ impl Outcome {
     }
 }
 
+/// A message to be sent as it is.
+#[derive(Debug, Clone, Copy)]
+pub enum Send<'a> {
+    /// Query.
+    Query(&'a str),
+    /// Parse: the statement's name, its text.
+    Parse(&'a str, &'a str),
+    /// Bind: portal, statement, parameters as text.
+    Bind(&'a str, &'a str, &'a [&'a [u8]]),
+    /// Describe: `S` or `P`, and a name.
+    Describe(u8, &'a str),
+    /// Close: `S` or `P`, and a name.
+    Close(u8, &'a str),
+    /// Execute: portal, most rows.
+    Execute(&'a str, i32),
+    /// Sync.
+    Sync,
+    /// A type and a body.
+    Raw(u8, &'a [u8]),
+}
+
+impl Send<'_> {
+    fn write(self, buffer: &mut BytesMut) -> std::io::Result<()> {
+        match self {
+            Self::Query(text) => frontend::query(text, buffer),
+            Self::Parse(name, text) => frontend::parse(name, text, [], buffer),
+            Self::Bind(portal, statement, values) => {
+                let write = |value: &&[u8], buffer: &mut BytesMut| {
+                    buffer.extend_from_slice(value);
+                    Ok(IsNull::No)
+                };
+                frontend::bind(portal, statement, [], values.iter(), write, [], buffer)
+                    .map_err(|_| std::io::Error::other("bind"))
+            }
+            Self::Describe(kind, name) => frontend::describe(kind, name, buffer),
+            Self::Close(kind, name) => frontend::close(kind, name, buffer),
+            Self::Execute(portal, rows_max) => frontend::execute(portal, rows_max, buffer),
+            Self::Sync => {
+                frontend::sync(buffer);
+                Ok(())
+            }
+            Self::Raw(kind, body) => {
+                buffer.extend_from_slice(&[kind]);
+                buffer.extend_from_slice(&u32::try_from(body.len() + 4).unwrap_or(u32::MAX).to_be_bytes());
+                buffer.extend_from_slice(body);
+                Ok(())
+            }
+        }
+    }
+}
+
 /// One session.
 #[derive(Debug)]
 pub struct Client {
@@ -232,6 +283,21 @@ impl Client {
     /// As [`Client::run`] over the simple protocol, with an error as an error.
     pub fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>> {
         self.run(sql, Protocol::Simple)?.rows().with_context(|| format!("in {sql}"))
+    }
+
+    /// Sends messages, all at once, and shows what comes back up to the last ReadyForQuery they ask for: a word for each
+    /// message, with what it says.
+    pub fn exchange(&mut self, messages: &[Send<'_>]) -> Result<Vec<String>> {
+        self.send(|buffer| messages.iter().try_for_each(|message| message.write(buffer)))?;
+        let mut wanted =
+            messages.iter().filter(|one| matches!(one, Send::Query(_) | Send::Raw(b'Q', _) | Send::Sync)).count();
+        let mut shown = Vec::new();
+        while wanted > 0 {
+            let message = self.receive()?;
+            wanted -= usize::from(matches!(message, Message::ReadyForQuery(_)));
+            shown.push(show(message)?);
+        }
+        Ok(shown)
     }
 
     /// The bare connection, logged in, for what no client would send.
@@ -383,6 +449,46 @@ impl Client {
             }
         }
     }
+}
+
+/// A message in few words.
+fn show(message: Message) -> Result<String> {
+    Ok(match message {
+        Message::ParseComplete => "parsed".to_owned(),
+        Message::BindComplete => "bound".to_owned(),
+        Message::CloseComplete => "closed".to_owned(),
+        Message::NoData => "no data".to_owned(),
+        Message::PortalSuspended => "suspended".to_owned(),
+        Message::EmptyQueryResponse => "empty".to_owned(),
+        Message::CopyDone => "copied".to_owned(),
+        Message::CopyData(body) => format!("data {}", String::from_utf8_lossy(body.data())),
+        Message::CopyOutResponse(body) => format!("copy {}", body.column_formats().count()?),
+        Message::CommandComplete(body) => format!("done {}", body.tag()?),
+        Message::ReadyForQuery(body) => format!("ready {}", char::from(body.status())),
+        Message::ParameterDescription(body) => {
+            let types: Vec<String> = body.parameters().map(|type_id| Ok(type_id.to_string())).collect()?;
+            format!("parameters {}", types.join(" "))
+        }
+        Message::RowDescription(body) => {
+            let columns = read_columns(&body)?;
+            let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+            format!("columns {}", names.join(" "))
+        }
+        Message::DataRow(body) => {
+            let value = |range: Option<std::ops::Range<usize>>| {
+                let bytes = range.and_then(|range| body.buffer().get(range));
+                bytes.map_or_else(|| "NULL".to_owned(), |bytes| String::from_utf8_lossy(bytes).into_owned())
+            };
+            let values: Vec<String> = body.ranges().map(|range| Ok(value(range))).collect()?;
+            format!("row {}", values.join(" "))
+        }
+        Message::ErrorResponse(body) => {
+            let report = Report::read(body.fields())?;
+            format!("error {} {}", report.code, report.message)
+        }
+        Message::NoticeResponse(body) => format!("notice {}", Report::read(body.fields())?.message),
+        _ => bail!("an unexpected message"),
+    })
 }
 
 fn read_columns(body: &RowDescriptionBody) -> Result<Vec<Column>> {

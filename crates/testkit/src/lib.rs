@@ -10,7 +10,7 @@ mod server;
 pub mod slt;
 
 pub use certificates::Authority;
-pub use client::{Answer, Client, Column, Login, Outcome, Protocol, Refused, Report};
+pub use client::{Answer, Client, Column, Login, Outcome, Protocol, Refused, Report, Send};
 pub use psql::{Ran, psql, psql_with};
 pub use repository::{files_under, repository_root, tracked_files};
 pub use server::{ADMIN, ADMIN_PASSWORD, DATABASE, NODE, Server, ServerOptions, Store, binary_beside};

@@ -59,6 +59,9 @@ pub enum WireError {
     /// The stream ended inside a packet or a message.
     #[error("incomplete message")]
     Incomplete,
+    /// A message is of no type that a client sends.
+    #[error("invalid frontend message type {0}")]
+    MessageKind(u8),
     /// A message's content does not follow its layout.
     #[error("invalid {0} message")]
     Layout(&'static str),

@@ -2,15 +2,17 @@
 //!
 //! Everything here is a function of bytes: "not yet" is `Ok(None)`, and a limit is checked before memory is taken.
 
+pub mod answer;
 pub mod certificate;
 mod error;
 pub mod frame;
-pub mod layout;
+pub mod frontend;
 pub mod message;
 pub mod options;
 pub mod scram;
 pub mod sqlstate;
 pub mod startup;
+pub mod utf8;
 pub mod verifier;
 
 pub use certificate::{Certificate, CertificateError};
@@ -19,4 +21,5 @@ pub use frame::{FrameHeader, frame};
 pub use message::{Report, Severity};
 pub use sqlstate::SqlState;
 pub use startup::{CancelKey, Startup, Untyped, Version, untyped};
+pub use utf8::{InvalidUtf8, utf8};
 pub use verifier::{ScramVerifier, Sha512Verifier, VerifierError, verifiers, verifiers_with};

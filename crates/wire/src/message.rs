@@ -219,7 +219,7 @@ pub fn sasl_initial_response(body: &[u8]) -> Result<SaslInitialResponse<'_>, Wir
 }
 
 /// Writes a message: its type, the length that its body turns out to have, its body.
-fn typed(out: &mut BytesMut, kind: u8, body: impl FnOnce(&mut BytesMut)) {
+pub(crate) fn typed(out: &mut BytesMut, kind: u8, body: impl FnOnce(&mut BytesMut)) {
     out.put_u8(kind);
     let start = out.len();
     out.put_u32(0);
@@ -232,7 +232,7 @@ fn typed(out: &mut BytesMut, kind: u8, body: impl FnOnce(&mut BytesMut)) {
 }
 
 /// Writes a terminated text. A zero byte inside would end it early and put client and server out of step: it is left out.
-fn put_text(out: &mut BytesMut, text: &str) {
+pub(crate) fn put_text(out: &mut BytesMut, text: &str) {
     for part in text.as_bytes().split(|&byte| byte == 0) {
         out.put_slice(part);
     }

@@ -283,6 +283,30 @@ pub static SETTINGS: &[Declaration] = &[
     )
     .superuser(),
     ours(
+        "prepared_statements_max",
+        int(1, 1_000_000),
+        "1000",
+        CLUSTER.and(Levels::USER),
+        "How many prepared statements a session may have.",
+    )
+    .superuser(),
+    ours(
+        "portals_max",
+        int(1, 1_000_000),
+        "1000",
+        CLUSTER.and(Levels::USER),
+        "How many portals and cursors a session may have open.",
+    )
+    .superuser(),
+    ours(
+        "prepared_bytes_max",
+        int(65_536, 1 << 40),
+        "67108864",
+        CLUSTER.and(Levels::USER),
+        "How many bytes the texts of a session's prepared statements and the values of its portals may take.",
+    )
+    .superuser(),
+    ours(
         "connection_load_balance",
         Kind::Bool,
         "off",

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, ObjectName, Query, Select, SetExpr, Statement, TableFactor, Value, Visit,
-    VisitMut, Visitor, VisitorMut, visit_relations,
+    Expr, FunctionArg, FunctionArgExpr, LimitClause, ObjectName, Query, Select, SetExpr, Statement, TableFactor, Value,
+    Visit, VisitMut, Visitor, VisitorMut, visit_relations,
 };
 
+use super::cells::PgType;
 use super::error::QueryError;
 use crate::error::SqlState;
 use crate::tables;
@@ -57,6 +58,43 @@ pub fn tables_read(statement: &Statement) -> Vec<String> {
         ControlFlow::Continue(())
     });
     read
+}
+
+/// The declared types of parameters, with those of LIMIT and OFFSET, which the planner leaves open.
+pub(super) fn with_row_counts(statement: &Statement, declared: &[Option<PgType>]) -> Vec<Option<PgType>> {
+    let mut counts = RowCounts(declared.to_vec());
+    let _: ControlFlow<()> = statement.visit(&mut counts);
+    counts.0
+}
+
+struct RowCounts(Vec<Option<PgType>>);
+
+impl RowCounts {
+    fn note(&mut self, expression: Option<&Expr>) {
+        let Some(Expr::Value(value)) = expression else { return };
+        let Value::Placeholder(name) = &value.value else { return };
+        let number = name.strip_prefix('$').and_then(|digits| digits.parse::<u16>().ok());
+        let Some(index) = number.and_then(|number| usize::from(number).checked_sub(1)) else { return };
+        if self.0.len() <= index {
+            self.0.resize(index.saturating_add(1), None);
+        }
+        if let Some(kind) = self.0.get_mut(index) {
+            kind.get_or_insert(PgType::Int8);
+        }
+    }
+}
+
+impl Visitor for RowCounts {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &query.limit_clause {
+            self.note(limit.as_ref());
+            self.note(offset.as_ref().map(|offset| &offset.value));
+        }
+        self.note(query.fetch.as_ref().and_then(|fetch| fetch.quantity.as_ref()));
+        ControlFlow::Continue(())
+    }
 }
 
 fn last_part(name: &ObjectName) -> Option<&str> {

@@ -1,0 +1,216 @@
+//! The extended protocol: statements are prepared, bound to values and run in portions; all up to Sync is one
+//! transaction.
+
+use std::sync::Arc;
+
+use switchyard_engine::{ClientError, SqlState};
+use switchyard_wire::answer;
+use switchyard_wire::frontend::{Bind, Target};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::Served;
+use super::line::Failure;
+use super::portal::{Portal, Reading, Work};
+use super::prepared::{Prepared, check_count};
+use crate::encode::{client_text, pg_type};
+use crate::error::aborted;
+use crate::session::Answer;
+
+/// What a statement or portal takes besides the client's own bytes, about.
+const OVERHEAD_BYTES: usize = 1_024;
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
+    pub(super) async fn parse(&mut self, name: &[u8], text: &[u8], types: &[u32]) -> Result<(), Failure> {
+        let (name, text) = (client_text(name)?, client_text(text)?);
+        if name.is_empty() {
+            self.statements.remove(name);
+        }
+        let prepared = Prepared::read(&mut self.session, text, types).await?;
+        if self.statements.contains_key(name) {
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(ClientError::new(SqlState::DuplicatePreparedStatement, message).into());
+        }
+        self.check_room("prepared statements", self.statements.len(), "prepared_statements_max", text.len())?;
+        self.statements.insert(name.to_owned(), prepared.map(Arc::new));
+        answer::parse_complete(&mut self.line.out);
+        Ok(())
+    }
+
+    /// Refuses what would make the session keep too much.
+    fn check_room(&self, what: &str, count: usize, setting: &str, bytes: usize) -> Result<(), ClientError> {
+        let limit = self.session.limit(setting);
+        if count >= limit {
+            let message = format!("too many {what}: the session has {count}");
+            return Err(ClientError::new(SqlState::ConfigurationLimitExceeded, message)
+                .with_hint(format!("Close some of them, or raise {setting}.")));
+        }
+        let statements = self
+            .statements
+            .values()
+            .map(|statement| OVERHEAD_BYTES + statement.as_ref().map_or(0, |statement| statement.source.len()));
+        let kept: usize = statements.chain(self.portals.values().map(|portal| portal.bytes)).sum();
+        let limit = self.session.limit("prepared_bytes_max");
+        if kept.saturating_add(bytes) > limit {
+            let message = format!("the {what} of the session would take more than {limit} bytes");
+            return Err(ClientError::new(SqlState::ConfigurationLimitExceeded, message)
+                .with_hint("Close some of them, or raise prepared_bytes_max."));
+        }
+        Ok(())
+    }
+
+    fn statement(&self, name: &str) -> Result<Option<Arc<Prepared>>, ClientError> {
+        self.statements.get(name).cloned().ok_or_else(|| {
+            let message = match name {
+                "" => "unnamed prepared statement does not exist".to_owned(),
+                name => format!("prepared statement \"{name}\" does not exist"),
+            };
+            ClientError::new(SqlState::InvalidStatementName, message)
+        })
+    }
+
+    pub(super) fn bind(&mut self, bind: &Bind<'_>) -> Result<(), Failure> {
+        let (name, statement_name) = (client_text(bind.portal)?, client_text(bind.statement)?);
+        let statement = self.statement(statement_name)?;
+        if name.is_empty() {
+            self.portals.remove(name);
+        } else if self.portals.contains_key(name) {
+            let message = format!("cursor \"{name}\" already exists");
+            return Err(ClientError::new(SqlState::DuplicateCursor, message).into());
+        }
+        let bytes = bind.parameters.iter().flatten().map(|value| value.len()).sum();
+        self.check_room("portals", self.portals.len(), "portals_max", bytes)?;
+        let portal = match statement {
+            None => {
+                check_count(bind, statement_name, 0)?;
+                Portal { work: Work::Empty, columns: Vec::new(), formats: Vec::new(), bytes, depth: 0 }
+            }
+            Some(prepared) => self.portal(bind, statement_name, prepared, bytes)?,
+        };
+        self.portals.insert(name.to_owned(), portal);
+        answer::bind_complete(&mut self.line.out);
+        Ok(())
+    }
+
+    fn portal(
+        &self,
+        bind: &Bind<'_>,
+        name: &str,
+        prepared: Arc<Prepared>,
+        bytes: usize,
+    ) -> Result<Portal, ClientError> {
+        if self.session.failed() && !prepared.ends_transaction {
+            return Err(aborted());
+        }
+        let values = prepared.values(bind, name)?;
+        let formats = prepared.formats(&bind.result_formats)?;
+        let parsed = prepared.bound(&values)?;
+        Ok(Portal {
+            columns: prepared.described.columns.clone(),
+            formats,
+            work: Work::Ready { prepared, parsed, values },
+            bytes: OVERHEAD_BYTES + bytes,
+            depth: self.session.savepoint_depth(),
+        })
+    }
+
+    pub(super) fn describe(&mut self, target: Target, name: &[u8]) -> Result<(), Failure> {
+        let name = client_text(name)?;
+        let (columns, formats) = match target {
+            Target::Statement => {
+                let statement = self.statement(name)?;
+                let described = statement.as_ref().map(|statement| &statement.described);
+                let kinds = described.map(|described| described.parameters.as_slice()).unwrap_or_default();
+                let types: Vec<u32> = kinds.iter().map(|kind| pg_type(*kind).0.oid()).collect();
+                answer::parameter_description(&mut self.line.out, &types);
+                (described.map(|described| described.columns.clone()).unwrap_or_default(), Vec::new())
+            }
+            Target::Portal => {
+                let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+                (portal.columns.clone(), portal.formats.clone())
+            }
+        };
+        if columns.is_empty() {
+            answer::no_data(&mut self.line.out);
+            return Ok(());
+        }
+        if self.session.failed() {
+            return Err(aborted().into());
+        }
+        self.describe_rows(&columns, &formats);
+        Ok(())
+    }
+
+    pub(super) fn close(&mut self, target: Target, name: &[u8]) -> Result<(), Failure> {
+        let name = client_text(name)?;
+        match target {
+            Target::Statement => drop(self.statements.remove(name)),
+            Target::Portal => drop(self.portals.remove(name)),
+        }
+        answer::close_complete(&mut self.line.out);
+        Ok(())
+    }
+
+    pub(super) async fn execute(&mut self, name: &[u8], rows_max: i32) -> Result<(), Failure> {
+        let name = client_text(name)?;
+        let Some(mut portal) = self.portals.remove(name) else { return Err(no_portal(name).into()) };
+        let result = self.run_portal(&mut portal, name, usize::try_from(rows_max).unwrap_or_default()).await;
+        self.session.rest();
+        result?;
+        // What ended its transaction is gone with it.
+        if !matches!(&portal.work, Work::Done) || self.session.has_transaction() {
+            self.portals.insert(name.to_owned(), portal);
+        }
+        Ok(())
+    }
+
+    async fn run_portal(&mut self, portal: &mut Portal, name: &str, rows_max: usize) -> Result<(), Failure> {
+        let entry = Arc::clone(&self.entry);
+        let mut interrupted = std::pin::pin!(entry.interrupted());
+        match &portal.work {
+            Work::Empty => {
+                answer::empty_query(&mut self.line.out);
+                return Ok(());
+            }
+            Work::Done => {
+                let message = format!("portal \"{name}\" cannot be run");
+                return Err(ClientError::new(SqlState::ObjectNotInPrerequisiteState, message).into());
+            }
+            Work::Reading(_) if self.session.failed() => return Err(aborted().into()),
+            Work::Reading(_) => {}
+            Work::Ready { prepared, parsed, values } => {
+                self.session.begin_pipelined();
+                let source = Arc::clone(&prepared.source);
+                let reading = match self.start(&source, parsed, values, interrupted.as_mut()).await? {
+                    Answer::Tag(tag) => {
+                        answer::command_complete(&mut self.line.out, &tag);
+                        portal.work = Work::Done;
+                        return Ok(());
+                    }
+                    Answer::Rows(rows) => Reading::of_rows(rows, source, &portal.formats, self.session.zone()),
+                    Answer::Query(query) => Reading::of_query(query, source, &portal.formats, self.session.zone()),
+                };
+                portal.work = Work::Reading(Box::new(reading));
+            }
+        }
+        let Work::Reading(reading) = &mut portal.work else { return Ok(()) };
+        let (count, more) = self.deliver(reading, rows_max, interrupted.as_mut()).await?;
+        if more {
+            answer::portal_suspended(&mut self.line.out);
+        } else {
+            answer::command_complete(&mut self.line.out, &reading.tag(count));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn sync(&mut self) -> Result<(), Failure> {
+        let failed = std::mem::take(&mut self.skips);
+        let ended = self.session.end_implicit(failed).await;
+        self.session.rest();
+        ended?;
+        Ok(self.ready().await?)
+    }
+}
+
+fn no_portal(name: &str) -> ClientError {
+    ClientError::new(SqlState::InvalidCursorName, format!("portal \"{name}\" does not exist"))
+}

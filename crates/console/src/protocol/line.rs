@@ -1,0 +1,173 @@
+//! A client's byte stream: whole messages in, bytes out, never waiting longer than the session may live.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::BytesMut;
+use switchyard_engine::{ClientError, SqlState, Warning};
+use switchyard_session::SessionEntry;
+use switchyard_wire::{WireError, frame};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+use crate::error::{put_error, put_notice, terminated};
+
+/// The longest message a client may send, in bytes: a statement of 16 MiB and its frame.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024 + 1024;
+
+/// How much is read at once, in bytes.
+const READ_BYTES: usize = 8 * 1024;
+
+/// How much room a session keeps that waits for a message, in bytes.
+const IDLE_BYTES: usize = 512;
+
+/// How much is written before it is sent, in bytes.
+const WRITE_BYTES: usize = 16 * 1024;
+
+/// How long a client that is sent away may take to read why.
+const FAREWELL_TIME: Duration = Duration::from_secs(1);
+
+/// Why there is nothing more to read or write.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Ended {
+    /// The client has gone.
+    #[error("the client closed the connection")]
+    Closed,
+    /// Somebody closed the session.
+    #[error("the session was closed")]
+    Terminated,
+    /// The connection broke.
+    #[error("the connection broke")]
+    Io(#[from] std::io::Error),
+    /// What the client sends cannot be cut into messages.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+}
+
+impl Ended {
+    /// What the client is told, if it can be.
+    pub(crate) fn told(&self) -> Option<ClientError> {
+        match self {
+            Self::Closed | Self::Io(_) => None,
+            Self::Terminated => Some(terminated()),
+            Self::Wire(WireError::MessageLength { length, bytes_max, .. })
+                if usize::try_from(*length).is_ok_and(|length| length >= *bytes_max) =>
+            {
+                let message = format!("message of {length} bytes is longer than {bytes_max} bytes");
+                Some(
+                    ClientError::new(SqlState::ProgramLimitExceeded, message).with_hint("Split the statement.").fatal(),
+                )
+            }
+            Self::Wire(error) => Some(ClientError::new(SqlState::ProtocolViolation, error.to_string()).fatal()),
+        }
+    }
+}
+
+/// Why a message could not be answered as it asks.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The client is told, and may go on.
+    Told(Box<ClientError>),
+    /// The session is over.
+    Ended(Ended),
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        Self::Told(Box::new(error))
+    }
+}
+
+impl From<Ended> for Failure {
+    fn from(ended: Ended) -> Self {
+        Self::Ended(ended)
+    }
+}
+
+/// The stream of one session.
+#[derive(Debug)]
+pub(crate) struct Line<S> {
+    stream: S,
+    read: BytesMut,
+    /// What is to be sent.
+    pub(crate) out: BytesMut,
+    entry: Arc<SessionEntry>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
+    /// A stream of which `leftover` has been read already.
+    pub(crate) fn new(stream: S, leftover: BytesMut, entry: Arc<SessionEntry>) -> Self {
+        Self { stream, read: leftover, out: BytesMut::new(), entry }
+    }
+
+    /// The next message: its type and its body.
+    pub(crate) async fn message(&mut self) -> Result<(u8, BytesMut), Ended> {
+        let entry = Arc::clone(&self.entry);
+        loop {
+            // The length is looked at before there is memory for it.
+            if let Some(header) = frame(&self.read, MESSAGE_BYTES_MAX)?
+                && header.body(&self.read).is_some()
+            {
+                let mut message = self.read.split_to(header.len);
+                return Ok((header.kind, message.split_off(switchyard_wire::FrameHeader::BYTES)));
+            }
+            // Most sessions are idle most of the time: they keep room for a header only.
+            self.read.reserve(if self.read.is_empty() { IDLE_BYTES } else { READ_BYTES });
+            let count = tokio::select! {
+                biased;
+                () = entry.terminated() => return Err(Ended::Terminated),
+                count = self.stream.read_buf(&mut self.read) => count?,
+            };
+            if count == 0 {
+                return Err(Ended::Closed);
+            }
+        }
+    }
+
+    /// Gives the memory of long messages back.
+    pub(crate) fn rest(&mut self) {
+        if self.read.is_empty() && self.read.capacity() > IDLE_BYTES {
+            self.read = BytesMut::new();
+        }
+        if self.out.is_empty() && self.out.capacity() > IDLE_BYTES {
+            self.out = BytesMut::new();
+        }
+    }
+
+    /// Sends what there is, if it is much.
+    pub(crate) async fn drain(&mut self) -> Result<(), Ended> {
+        if self.out.len() < WRITE_BYTES { Ok(()) } else { self.flush().await }
+    }
+
+    /// Sends what there is. A client that does not read cannot keep its session from being closed.
+    pub(crate) async fn flush(&mut self) -> Result<(), Ended> {
+        let entry = Arc::clone(&self.entry);
+        tokio::select! {
+            biased;
+            sent = self.send() => Ok(sent?),
+            () = entry.terminated() => Err(Ended::Terminated),
+        }
+    }
+
+    async fn send(&mut self) -> std::io::Result<()> {
+        self.stream.write_all_buf(&mut self.out).await?;
+        self.stream.flush().await
+    }
+
+    /// Tells the client why it is sent away, if it listens.
+    pub(crate) async fn farewell(&mut self, error: &ClientError) {
+        put_error(&mut self.out, error);
+        let said = async {
+            self.send().await?;
+            self.stream.shutdown().await
+        };
+        // The client may be gone already, or not read: there is nobody else to tell.
+        let _ = timeout(FAREWELL_TIME, said).await;
+    }
+
+    pub(crate) fn notices(&mut self, warnings: &[Warning]) {
+        for warning in warnings {
+            put_notice(&mut self.out, warning);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The simple protocol: a string of statements, each answered before the next; several are one transaction.
+
+use std::sync::Arc;
+
+use switchyard_dialect::Parsed;
+use switchyard_wire::answer;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::Served;
+use super::line::Failure;
+use super::portal::Reading;
+use crate::encode::client_text;
+use crate::session::Answer;
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
+    pub(super) async fn query(&mut self, text: &[u8]) -> Result<(), Failure> {
+        self.statements.remove("");
+        self.portals.remove("");
+        let result = self.run_all(text).await;
+        let ended = self.session.end_implicit(result.is_err()).await;
+        self.session.rest();
+        result?;
+        ended?;
+        Ok(self.ready().await?)
+    }
+
+    async fn run_all(&mut self, text: &[u8]) -> Result<(), Failure> {
+        let text = client_text(text)?;
+        let statements = switchyard_dialect::parse(text).map_err(switchyard_engine::ClientError::from)?;
+        if statements.is_empty() {
+            answer::empty_query(&mut self.line.out);
+        }
+        let source: Arc<str> = text.into();
+        for parsed in &statements {
+            if statements.len() > 1 && !self.session.in_transaction() {
+                self.session.begin_implicit();
+            }
+            self.run_one(&source, parsed).await?;
+        }
+        Ok(())
+    }
+
+    async fn run_one(&mut self, source: &Arc<str>, parsed: &Parsed) -> Result<(), Failure> {
+        let entry = Arc::clone(&self.entry);
+        let mut interrupted = std::pin::pin!(entry.interrupted());
+        let mut reading = match self.start(source, parsed, &[], interrupted.as_mut()).await? {
+            Answer::Tag(tag) => {
+                answer::command_complete(&mut self.line.out, &tag);
+                return Ok(());
+            }
+            Answer::Rows(rows) => Reading::of_rows(rows, Arc::clone(source), &[], self.session.zone()),
+            Answer::Query(query) => Reading::of_query(query, Arc::clone(source), &[], self.session.zone()),
+        };
+        self.describe_rows(&reading.columns, &[]);
+        let (count, _) = self.deliver(&mut reading, 0, interrupted.as_mut()).await?;
+        answer::command_complete(&mut self.line.out, &reading.tag(count));
+        Ok(())
+    }
+}

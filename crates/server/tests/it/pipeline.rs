@@ -1,0 +1,326 @@
+//! Messages of the extended protocol in every order, as the bytes say them.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use libtest_mimic::Trial;
+use switchyard_testkit::{Client, Send, Server};
+
+use Send::{Bind, Close, Describe, Execute, Parse, Query, Raw, Sync};
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        crate::with_server("a_pipeline_is_one_transaction", a_pipeline_is_one_transaction),
+        crate::with_server("statements_and_portals_have_names", statements_and_portals_have_names),
+        crate::with_server("a_bind_message_is_checked", a_bind_message_is_checked),
+        crate::with_server("texts_must_be_utf8", texts_must_be_utf8),
+        crate::with_server("a_portal_is_read_in_portions", a_portal_is_read_in_portions),
+        crate::with_server("portals_end_with_their_transaction", portals_end_with_their_transaction),
+        crate::with_server("what_a_session_keeps_is_limited", what_a_session_keeps_is_limited),
+        crate::with_server("messages_must_have_their_layout", messages_must_have_their_layout),
+        crate::with_server("results_before_an_error_are_sent", results_before_an_error_are_sent),
+        crate::with_server("parameters_have_types", parameters_have_types),
+        crate::with_server("a_client_that_never_reads_is_closed", a_client_that_never_reads_is_closed),
+        crate::trial("a_client_that_never_reads_does_not_keep_the_server", a_client_that_never_reads_is_left),
+    ]
+}
+
+/// Sends messages and compares what comes back.
+pub fn check(client: &mut Client, messages: &[Send<'_>], expected: &[&str]) -> anyhow::Result<()> {
+    let answer = client.exchange(messages)?;
+    ensure!(answer == expected, "after {messages:?}:\n{answer:#?}\nis not\n{expected:#?}");
+    Ok(())
+}
+
+/// The messages of one statement without parameters, but Sync.
+fn run(text: &str) -> [Send<'_>; 3] {
+    [Parse("", text), Bind("", "", &[]), Execute("", 0)]
+}
+
+fn pipeline<'a>(texts: &[&'a str]) -> Vec<Send<'a>> {
+    texts.iter().flat_map(|text| run(text)).chain([Sync]).collect()
+}
+
+fn subclusters(client: &mut Client) -> anyhow::Result<Vec<String>> {
+    let rows = client.query("SELECT subcluster_name FROM subclusters WHERE NOT is_default ORDER BY 1")?;
+    Ok(rows.into_iter().flatten().flatten().collect())
+}
+
+fn a_pipeline_is_one_transaction(server: &Server) -> anyhow::Result<()> {
+    let (mut client, mut other) = (server.admin()?, server.admin()?);
+    let made = ["parsed", "bound", "done CREATE SUBCLUSTER"];
+    let failed =
+        pipeline(&["CREATE SUBCLUSTER a", "SET application_name = 'undone'", "SELECT 1/0", "CREATE SUBCLUSTER b"]);
+    let answer = client.exchange(&failed)?;
+    ensure!(answer.iter().any(|line| line.starts_with("error 22012")), "{answer:?}");
+    ensure!(answer.last().map(String::as_str) == Some("ready I"), "{answer:?}");
+    ensure!(subclusters(&mut client)?.is_empty(), "a failed pipeline left something behind");
+    ensure!(client.query("SHOW application_name")? == [[Some("testkit".to_owned())]]);
+
+    // The statements see what those before them did; nobody else does before Sync.
+    let messages: Vec<_> = run("CREATE SUBCLUSTER a").into_iter().chain([Send::Raw(b'H', b"")]).collect();
+    client.exchange(&messages)?;
+    ensure!(subclusters(&mut other)?.is_empty(), "a pipeline was seen before its Sync");
+    let count = "SELECT count(*) FROM subclusters WHERE subcluster_name = 'a'";
+    let answer = client.exchange(&pipeline(&[count]))?;
+    ensure!(answer == [&made[..], &["parsed", "bound", "row 1", "done SELECT 1", "ready I"]].concat(), "{answer:?}");
+    ensure!(subclusters(&mut other)? == ["a"]);
+
+    // BEGIN makes it a real one, and COMMIT ends it.
+    let answer = client.exchange(&pipeline(&["CREATE SUBCLUSTER b", "BEGIN", "CREATE SUBCLUSTER c"]))?;
+    ensure!(answer.last().map(String::as_str) == Some("ready T"), "{answer:?}");
+    let answer = client.exchange(&pipeline(&["ROLLBACK"]))?;
+    ensure!(answer.last().map(String::as_str) == Some("ready I"), "{answer:?}");
+    ensure!(subclusters(&mut other)? == ["a"]);
+
+    // What cannot run in a transaction can run alone.
+    check(&mut client, &pipeline(&["DISCARD ALL"]), &["parsed", "bound", "done DISCARD ALL", "ready I"])?;
+    let answer = client.exchange(&pipeline(&["SELECT 1", "DISCARD ALL"]))?;
+    ensure!(answer.iter().any(|line| line.starts_with("error 25001")), "{answer:?}");
+    Ok(())
+}
+
+fn statements_and_portals_have_names(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    let ready = "ready I";
+    check(&mut client, &[Parse("s", "SELECT 1"), Sync], &["parsed", ready])?;
+    let twice = "error 42P05 prepared statement \"s\" already exists";
+    check(&mut client, &[Parse("s", "SELECT 2"), Sync], &[twice, ready])?;
+    check(&mut client, &[Parse("", "SELECT 2"), Parse("", "SELECT 3"), Sync], &["parsed", "parsed", ready])?;
+    let missing = "error 26000 prepared statement \"t\" does not exist";
+    check(&mut client, &[Bind("", "t", &[]), Sync], &[missing, ready])?;
+    check(&mut client, &[Describe(b'S', "t"), Sync], &[missing, ready])?;
+    let missing = "error 34000 portal \"p\" does not exist";
+    check(&mut client, &[Execute("p", 0), Sync], &[missing, ready])?;
+    check(&mut client, &[Describe(b'P', "p"), Sync], &[missing, ready])?;
+    let twice = "error 42P03 cursor \"p\" already exists";
+    check(&mut client, &[Bind("p", "s", &[]), Bind("p", "s", &[]), Sync], &["bound", twice, ready])?;
+    check(
+        &mut client,
+        &[Bind("p", "s", &[]), Close(b'P', "p"), Bind("p", "s", &[]), Execute("p", 0), Sync],
+        &["bound", "closed", "bound", "row 1", "done SELECT 1", ready],
+    )?;
+    check(
+        &mut client,
+        &[Close(b'S', "s"), Close(b'S', "s"), Parse("s", "SELECT 4"), Sync],
+        &["closed", "closed", "parsed", ready],
+    )?;
+    check(
+        &mut client,
+        &[Describe(b'S', "s"), Bind("", "s", &[]), Describe(b'P', ""), Sync],
+        &["parameters ", "columns ?column?", "bound", "columns ?column?", ready],
+    )?;
+    check(
+        &mut client,
+        &[Parse("", ""), Describe(b'S', ""), Bind("", "", &[]), Describe(b'P', ""), Execute("", 0), Sync],
+        &["parsed", "parameters ", "no data", "bound", "no data", "empty", ready],
+    )?;
+    let two = "error 42601 cannot insert multiple commands into a prepared statement";
+    check(&mut client, &[Parse("", "SELECT 1; SELECT 2"), Sync], &[two, ready])?;
+    // A simple query forgets the unnamed statement.
+    client.exchange(&[Parse("", "SELECT 1"), Sync, Query("SELECT 1")])?;
+    check(&mut client, &[Bind("", "", &[]), Sync], &["error 26000 unnamed prepared statement does not exist", ready])?;
+    client.query("DISCARD ALL")?;
+    check(&mut client, &[Parse("s", "SELECT 5"), Sync], &["parsed", ready])
+}
+
+fn a_bind_message_is_checked(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    let text = "SELECT node_id, node_name FROM nodes WHERE node_name = $1 OR node_name = $2";
+    client.exchange(&[Parse("x", text), Parse("", text), Sync])?;
+    let mut refused = |bind: Send<'_>, expected: &str| {
+        check(&mut client, &[bind, Sync], &[&format!("error 08P01 {expected}"), "ready I"])
+    };
+    refused(Bind("", "x", &[b"a"]), "bind message supplies 1 parameters, but prepared statement \"x\" requires 2")?;
+    refused(
+        Bind("", "", &[b"a", b"b", b"c"]),
+        "bind message supplies 3 parameters, but prepared statement \"\" requires 2",
+    )?;
+    let values = b"\0\x02\0\0\0\x01a\0\0\0\x01b";
+    let body = |formats: &[u8], results: &[u8]| [b"\0x\0", formats, values, results].concat();
+    let three = body(b"\0\x03\0\0\0\0\0\0", b"\0\0");
+    refused(Raw(b'B', &three), "bind message has 3 parameter formats but 2 parameters")?;
+    let odd = body(b"\0\x01\0\x02", b"\0\0");
+    refused(Raw(b'B', &odd), "unsupported format code: 2")?;
+    let three = body(b"\0\0", b"\0\x03\0\0\0\0\0\0");
+    refused(Raw(b'B', &three), "bind message has 3 result formats but query has 2 columns")?;
+    let odd = body(b"\0\0", b"\0\x01\xff\xff");
+    refused(Raw(b'B', &odd), "unsupported format code: -1")
+}
+
+fn texts_must_be_utf8(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    let error = |bytes: &str| format!("error 22021 invalid byte sequence for encoding \"UTF8\": {bytes}");
+    check(&mut client, &[Raw(b'Q', b"SELECT '\xff'\0"), Sync], &[&error("0xff"), "ready I", "ready I"])?;
+    check(&mut client, &[Raw(b'P', b"\0SELECT '\xc3('\0\0\0"), Sync], &[&error("0xc3 0x28"), "ready I"])?;
+    check(&mut client, &[Raw(b'P', b"\xe2\x82\0SELECT 1\0\0\0"), Sync], &[&error("0xe2 0x82"), "ready I"])?;
+    client.exchange(&[Parse("s", "SELECT count(*) FROM nodes WHERE node_name = $1"), Sync])?;
+    for (value, bytes) in [(&b"a\xff"[..], "0xff"), (b"a\0b", "0x00")] {
+        check(&mut client, &[Bind("", "s", &[value]), Sync], &[&error(bytes), "ready I"])?;
+    }
+    check(
+        &mut client,
+        &[Bind("", "s", &["\u{e4}".as_bytes()]), Execute("", 0), Sync],
+        &["bound", "row 0", "done SELECT 1", "ready I"],
+    )
+}
+
+fn a_portal_is_read_in_portions(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    let three = Parse("", "SELECT n FROM (VALUES (1), (2), (3)) AS v (n) ORDER BY n");
+    check(
+        &mut client,
+        &[three, Bind("p", "", &[]), Execute("p", 2), Execute("p", 2), Execute("p", 2), Sync],
+        &["parsed", "bound", "row 1", "row 2", "suspended", "row 3", "done SELECT 1", "done SELECT 0", "ready I"],
+    )?;
+    // As many as there are is not known to be all.
+    check(
+        &mut client,
+        &[three, Bind("", "", &[]), Execute("", 3), Execute("", 0), Sync],
+        &["parsed", "bound", "row 1", "row 2", "row 3", "suspended", "done SELECT 0", "ready I"],
+    )?;
+    let answer = client.exchange(&[Parse("", "SHOW ALL"), Bind("", "", &[]), Execute("", 1), Sync])?;
+    ensure!(answer.len() == 5 && answer.get(3).is_some_and(|line| line == "suspended"), "{answer:?}");
+    let done = "error 55000 portal \"p\" cannot be run";
+    check(
+        &mut client,
+        &[Parse("", "SET extra_float_digits = 1"), Bind("p", "", &[]), Execute("p", 0), Execute("p", 0), Sync],
+        &["parsed", "bound", "done SET", done, "ready I"],
+    )
+}
+
+fn portals_end_with_their_transaction(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    let missing = "error 34000 portal \"p\" does not exist";
+    let start = [Parse("s", "SELECT n FROM (VALUES (1), (2)) AS v (n)"), Bind("p", "s", &[]), Execute("p", 1), Sync];
+    client.exchange(&start)?;
+    check(&mut client, &[Execute("p", 1), Sync], &[missing, "ready I"])?;
+    for end in ["COMMIT", "ROLLBACK"] {
+        client.query("BEGIN")?;
+        client.exchange(&[Bind("p", "s", &[]), Execute("p", 1), Sync])?;
+        check(&mut client, &[Execute("p", 1), Sync], &["row 2", "suspended", "ready T"])?;
+        client.query(end)?;
+        check(&mut client, &[Execute("p", 1), Sync], &[missing, "ready I"])?;
+    }
+    // The same within one pipeline.
+    let answer = client.exchange(&[
+        Bind("p", "s", &[]),
+        Parse("c", "COMMIT"),
+        Bind("", "c", &[]),
+        Execute("", 0),
+        Execute("p", 1),
+        Sync,
+    ])?;
+    ensure!(answer.iter().any(|line| line == missing), "{answer:?}");
+    // Going back to a savepoint closes what was made after it.
+    client.query("BEGIN")?;
+    client.exchange(&[Bind("early", "s", &[]), Sync])?;
+    client.query("SAVEPOINT a")?;
+    client.exchange(&[Bind("p", "s", &[]), Sync])?;
+    client.query("ROLLBACK TO a")?;
+    check(&mut client, &[Execute("early", 1), Sync], &["row 1", "suspended", "ready T"])?;
+    check(&mut client, &[Execute("p", 1), Sync], &[missing, "ready E"])?;
+    client.query("ROLLBACK")?;
+    Ok(())
+}
+
+fn what_a_session_keeps_is_limited(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    client.query("ALTER DATABASE switchyard SET prepared_statements_max = 3")?;
+    client.query("ALTER DATABASE switchyard SET portals_max = 2")?;
+    let few = [Parse("a", "SELECT 1"), Parse("b", "SELECT 1"), Parse("c", "SELECT 1"), Parse("d", "SELECT 1"), Sync];
+    let full = "error 53400 too many prepared statements: the session has 3";
+    check(&mut client, &few, &["parsed", "parsed", "parsed", full, "ready I"])?;
+    let few = [Bind("p", "a", &[]), Bind("q", "a", &[]), Bind("r", "a", &[]), Sync];
+    check(&mut client, &few, &["bound", "bound", "error 53400 too many portals: the session has 2", "ready I"])?;
+    check(&mut client, &[Close(b'S', "a"), Parse("d", "SELECT 1"), Sync], &["closed", "parsed", "ready I"])?;
+    client.query("DISCARD ALL")?;
+    client.query("ALTER DATABASE switchyard SET prepared_bytes_max = 65536")?;
+    let long = format!("SELECT '{}'", "x".repeat(40_000));
+    let answer = client.exchange(&[Parse("a", &long), Parse("b", &long), Sync])?;
+    ensure!(answer.first().map(String::as_str) == Some("parsed"), "{answer:?}");
+    ensure!(answer.get(1).is_some_and(|line| line.starts_with("error 53400") && line.contains("65536")), "{answer:?}");
+    client.query("DISCARD ALL")?;
+    client.exchange(&[Parse("s", "SELECT count(*) FROM nodes WHERE node_name = $1"), Sync])?;
+    let value = vec![b'x'; 70_000];
+    let answer = client.exchange(&[Bind("", "s", &[&value]), Sync])?;
+    ensure!(answer.first().is_some_and(|line| line.starts_with("error 53400")), "{answer:?}");
+    Ok(())
+}
+
+fn messages_must_have_their_layout(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    check(&mut client, &[Raw(b'B', b"\0\0\0\0"), Sync], &["error 08P01 invalid Bind message", "ready I"])?;
+    check(&mut client, &[Raw(b'D', b"X\0"), Sync], &["error 08P01 invalid Describe message", "ready I"])?;
+    check(
+        &mut client,
+        &[Raw(b'Q', b"SELECT 1\0rest"), Sync],
+        &["error 08P01 invalid Query message", "ready I", "ready I"],
+    )?;
+    // What belongs to a COPY is passed over when there is none.
+    check(&mut client, &[Raw(b'd', b"x"), Raw(b'c', b""), Sync], &["ready I"])
+}
+
+fn results_before_an_error_are_sent(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    let answer = client.exchange(&[Query("SELECT 1; SELECT * FROM nothing; SELECT 2")])?;
+    ensure!(
+        answer.get(..3) == Some(&["columns ?column?", "row 1", "done SELECT 1"].map(str::to_owned)[..]),
+        "{answer:?}"
+    );
+    ensure!(answer.len() == 5 && answer.get(3).is_some_and(|line| line.starts_with("error 42P01")), "{answer:?}");
+    Ok(())
+}
+
+fn parameters_have_types(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    for (text, types) in [
+        ("SELECT node_name FROM nodes LIMIT $1", "20"),
+        ("SELECT node_name FROM nodes LIMIT $1 OFFSET $2", "20 20"),
+        ("SELECT node_name FROM nodes WHERE node_id = $2 AND node_name = $1 OFFSET $3", "1043 20 20"),
+    ] {
+        let answer = client.exchange(&[Parse("", text), Describe(b'S', ""), Sync])?;
+        ensure!(answer.get(1) == Some(&format!("parameters {types}")), "{text}: {answer:?}");
+    }
+    check(
+        &mut client,
+        &[Parse("", "SELECT 7 LIMIT $1"), Bind("", "", &[b"0"]), Execute("", 0), Sync],
+        &["parsed", "bound", "done SELECT 0", "ready I"],
+    )
+}
+
+/// Asks for far more than the buffers on the way take, and reads nothing of it.
+fn flood(client: Client) -> anyhow::Result<TcpStream> {
+    let mut stream = client.into_stream();
+    let text = "SELECT a.description, b.description FROM switchyard.system_columns a, switchyard.system_columns b";
+    let body = [text.as_bytes(), b"\0"].concat();
+    stream.write_all(&[b"Q", &u32::try_from(body.len() + 4)?.to_be_bytes()[..], &body].concat())?;
+    // The first byte of the answer shows that it is being sent.
+    stream.read_exact(&mut [0])?;
+    Ok(stream)
+}
+
+fn a_client_that_never_reads_is_closed(server: &Server) -> anyhow::Result<()> {
+    let mut watcher = server.admin()?;
+    let before = server.resident_kib()?;
+    let _idle = flood(server.admin()?)?;
+    let closed = watcher.query("SELECT close_all_sessions()")?;
+    ensure!(closed.len() == 1, "{closed:?}");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while watcher.query("SELECT session_id FROM sessions")?.len() > 1 {
+        ensure!(Instant::now() < deadline, "the session outlives its closing");
+    }
+    let grown = server.resident_kib()?.saturating_sub(before);
+    ensure!(grown < 200 * 1024, "{grown} KiB more for a client that does not read");
+    Ok(())
+}
+
+fn a_client_that_never_reads_is_left() -> anyhow::Result<()> {
+    let server = crate::options().argument("--drain-ms-max").argument("0").start()?;
+    let idle = flood(server.admin()?)?;
+    server.finish().context("with a client that does not read")?;
+    drop(idle);
+    Ok(())
+}
