@@ -149,16 +149,6 @@ impl RowShape {
         }
         Ok(())
     }
-
-    /// Each value as text; none is NULL.
-    pub(crate) fn texts(&self, values: &[Scalar]) -> Vec<Option<BytesMut>> {
-        let shown = |(value, (kind, _)): (&Scalar, &(PgType, FieldFormat))| {
-            let mut bytes = BytesMut::new();
-            text(&mut bytes, value, *kind, &self.zone);
-            (!matches!(value, Scalar::Null)).then_some(bytes)
-        };
-        values.iter().zip(&self.columns).map(shown).collect()
-    }
 }
 
 /// Writes the length of what follows a place of four bytes, with or without those, into that place.

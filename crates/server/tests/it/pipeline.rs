@@ -279,7 +279,7 @@ fn parameters_have_types(server: &Server) -> anyhow::Result<()> {
     for (text, types) in [
         ("SELECT node_name FROM nodes LIMIT $1", "20"),
         ("SELECT node_name FROM nodes LIMIT $1 OFFSET $2", "20 20"),
-        ("SELECT node_name FROM nodes WHERE node_id = $2 AND node_name = $1 OFFSET $3", "1043 20 20"),
+        ("SELECT node_name FROM nodes WHERE node_id = $2 AND node_name = $1 OFFSET $3", "25 20 20"),
     ] {
         let answer = client.exchange(&[Parse("", text), Describe(b'S', ""), Sync])?;
         ensure!(answer.get(1) == Some(&format!("parameters {types}")), "{text}: {answer:?}");
