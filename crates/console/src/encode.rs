@@ -149,6 +149,16 @@ impl RowShape {
         }
         Ok(())
     }
+
+    /// Each value as text; none is NULL.
+    pub(crate) fn texts(&self, values: &[Scalar]) -> Vec<Option<String>> {
+        let shown = |(value, (kind, _)): (&Scalar, &(PgType, FieldFormat))| {
+            let mut bytes = BytesMut::new();
+            text(&mut bytes, value, *kind, &self.zone);
+            (!matches!(value, Scalar::Null)).then(|| String::from_utf8_lossy(&bytes).into_owned())
+        };
+        values.iter().zip(&self.columns).map(shown).collect()
+    }
 }
 
 /// Writes the length of what follows a place of four bytes, with or without those, into that place.

@@ -1,5 +1,6 @@
 //! The protocol behind the login: messages in, answers out, statements and portals kept between them.
 
+mod copy;
 mod extended;
 mod line;
 mod portal;

@@ -9,6 +9,7 @@ use switchyard_wire::frontend::{Bind, Target};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Served;
+use super::copy::Copy;
 use super::line::Failure;
 use super::portal::{Portal, Reading, Work};
 use super::prepared::{Prepared, check_count};
@@ -180,6 +181,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             Work::Ready { prepared, parsed, values } => {
                 self.session.begin_pipelined();
                 let source = Arc::clone(&prepared.source);
+                if let Some(copy) = Copy::of(parsed)? {
+                    self.copy(&copy, &source, values).await?;
+                    portal.work = Work::Done;
+                    return Ok(());
+                }
                 let reading = match self.start(&source, parsed, values, interrupted.as_mut()).await? {
                     Answer::Tag(tag) => {
                         answer::command_complete(&mut self.line.out, &tag);

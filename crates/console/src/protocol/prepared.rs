@@ -6,6 +6,7 @@ use switchyard_dialect::{Literal, Parsed, Statement, SyntaxError};
 use switchyard_engine::{ClientError, Described, PgType, Scalar, SqlState};
 use switchyard_wire::frontend::Bind;
 
+use super::copy::Copy;
 use crate::encode::{FieldFormat, kind_of, parameter};
 use crate::error::aborted;
 use crate::session::{Session, ends_failed_transaction};
@@ -39,7 +40,13 @@ impl Prepared {
             _ => switchyard_dialect::parameter_count(text).unwrap_or_default(),
         };
         let declared: Vec<Option<PgType>> = types.iter().map(|own| kind_of(*own)).collect();
-        let mut described = session.describe(text, &parsed.statement, &declared).await?;
+        let copy = Copy::of(&parsed)?;
+        let read = copy.as_ref().map_or(&parsed.statement, |copy| &copy.query.statement);
+        let mut described = session.describe(text, read, &declared).await?;
+        if copy.is_some() {
+            // What it sends are no rows of a result.
+            described.columns.clear();
+        }
         if template > 0 {
             let kind = |index| declared.get(index).copied().flatten().unwrap_or(PgType::Text);
             described.parameters = (0..template).map(kind).collect();

@@ -7,6 +7,7 @@ use switchyard_wire::answer;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Served;
+use super::copy::Copy;
 use super::line::Failure;
 use super::portal::Reading;
 use crate::encode::client_text;
@@ -41,6 +42,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     }
 
     async fn run_one(&mut self, source: &Arc<str>, parsed: &Parsed) -> Result<(), Failure> {
+        if let Some(copy) = Copy::of(parsed)? {
+            return self.copy(&copy, source, &[]).await;
+        }
         let entry = Arc::clone(&self.entry);
         let mut interrupted = std::pin::pin!(entry.interrupted());
         let mut reading = match self.start(source, parsed, &[], interrupted.as_mut()).await? {

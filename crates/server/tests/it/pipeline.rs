@@ -22,6 +22,7 @@ pub fn trials() -> Vec<Trial> {
         crate::with_server("messages_must_have_their_layout", messages_must_have_their_layout),
         crate::with_server("results_before_an_error_are_sent", results_before_an_error_are_sent),
         crate::with_server("parameters_have_types", parameters_have_types),
+        crate::with_server("rows_are_copied_to_the_client", rows_are_copied_to_the_client),
         crate::with_server("a_client_that_never_reads_is_closed", a_client_that_never_reads_is_closed),
         crate::trial("a_client_that_never_reads_does_not_keep_the_server", a_client_that_never_reads_is_left),
     ]
@@ -288,6 +289,39 @@ fn parameters_have_types(server: &Server) -> anyhow::Result<()> {
         &mut client,
         &[Parse("", "SELECT 7 LIMIT $1"), Bind("", "", &[b"0"]), Execute("", 0), Sync],
         &["parsed", "bound", "done SELECT 0", "ready I"],
+    )
+}
+
+fn rows_are_copied_to_the_client(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    let query = "(SELECT 1 AS a, 'x,\t\"y' AS b UNION ALL SELECT 2, NULL ORDER BY 1)";
+    let mut copied = |options: &str, expected: &[&str]| {
+        let text = format!("COPY {query} TO STDOUT {options}");
+        let rows = [&["copy 2"], expected, &["copied", "done COPY 2"]].concat();
+        check(&mut client, &[Query(&text)], &[&rows[..], &["ready I"]].concat())?;
+        let extended = [&["parsed", "bound", "no data"][..], &rows[..], &["ready I"]].concat();
+        check(&mut client, &[Parse("", &text), Bind("", "", &[]), Describe(b'P', ""), Execute("", 0), Sync], &extended)
+    };
+    copied("", &["data 1\tx,\\t\"y\n", "data 2\t\\N\n"])?;
+    copied("WITH (FORMAT csv, HEADER)", &["data a,b\n", "data 1,\"x,\t\"\"y\"\n", "data 2,\n"])?;
+    copied("CSV HEADER", &["data a,b\n", "data 1,\"x,\t\"\"y\"\n", "data 2,\n"])?;
+    let answer = client.exchange(&[Query("COPY (SELECT 7::int4 AS a) TO STDOUT (FORMAT binary)")])?;
+    ensure!(answer.get(2).is_some_and(|line| line == "data \0\u{1}\0\0\0\u{4}\0\0\0\u{7}"), "{answer:?}");
+    for (text, code) in [
+        ("COPY nodes FROM STDIN", "0A000"),
+        ("COPY nodes TO '/tmp/x'", "0A000"),
+        ("COPY nodes TO PROGRAM 'x'", "0A000"),
+        ("COPY nodes TO STDOUT (FORMAT xml)", "22023"),
+        ("COPY (SELECT * FROM nothing) TO STDOUT", "42P01"),
+    ] {
+        let answer = client.exchange(&[Query(text)])?;
+        ensure!(answer.first().is_some_and(|line| line.starts_with(&format!("error {code}"))), "{text}: {answer:?}");
+        ensure!(answer.len() == 2, "{text}: {answer:?}");
+    }
+    check(
+        &mut client,
+        &[Query("COPY nodes (node_name) TO STDOUT")],
+        &["copy 1", &format!("data {}\n", switchyard_testkit::NODE), "copied", "done COPY 1", "ready I"],
     )
 }
 
