@@ -202,9 +202,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         let formats = vec![format; query.columns.len()];
         let mut reading = Reading::of_query(query, Arc::clone(source), &formats, self.session.zone());
         answer::copy_out(&mut self.line.out, binary, reading.columns.len());
-        if binary {
-            answer::copy_data(&mut self.line.out, BINARY_HEADER);
-        } else if copy.layout.header {
+        // Clients look for the header at the start of the first row's message, where PostgreSQL has it.
+        let mut head = if binary { BINARY_HEADER } else { &[] };
+        if !binary && copy.layout.header {
             let names: Vec<_> = reading.columns.iter().map(|column| Some(column.name.clone())).collect();
             answer::copy_data(&mut self.line.out, copy.layout.line(&names).as_bytes());
         }
@@ -219,14 +219,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             let Some(row) = row else { break };
             let data = row.map_err(|error| error.told(source)).and_then(|row| data(&copy.layout, &reading.shape, &row));
             match data {
-                Ok(data) => answer::copy_data(&mut self.line.out, &data),
+                Ok(data) => answer::copy_data(&mut self.line.out, &[std::mem::take(&mut head), &data].concat()),
                 Err(error) => return Err(self.stopped(error)),
             }
             self.line.drain().await?;
             count += 1;
         }
         if binary {
-            answer::copy_data(&mut self.line.out, BINARY_END);
+            answer::copy_data(&mut self.line.out, &[head, BINARY_END].concat());
         }
         answer::copy_done(&mut self.line.out);
         answer::command_complete(&mut self.line.out, &format!("COPY {count}"));

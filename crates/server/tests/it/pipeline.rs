@@ -306,7 +306,8 @@ fn rows_are_copied_to_the_client(server: &Server) -> anyhow::Result<()> {
     copied("WITH (FORMAT csv, HEADER)", &["data a,b\n", "data 1,\"x,\t\"\"y\"\n", "data 2,\n"])?;
     copied("CSV HEADER", &["data a,b\n", "data 1,\"x,\t\"\"y\"\n", "data 2,\n"])?;
     let answer = client.exchange(&[Query("COPY (SELECT 7::int4 AS a) TO STDOUT (FORMAT binary)")])?;
-    ensure!(answer.get(2).is_some_and(|line| line == "data \0\u{1}\0\0\0\u{4}\0\0\0\u{7}"), "{answer:?}");
+    let row = "\0\u{1}\0\0\0\u{4}\0\0\0\u{7}";
+    ensure!(answer.get(1).is_some_and(|line| line.starts_with("data PGCOPY\n") && line.ends_with(row)), "{answer:?}");
     for (text, code) in [
         ("COPY nodes FROM STDIN", "0A000"),
         ("COPY nodes TO '/tmp/x'", "0A000"),

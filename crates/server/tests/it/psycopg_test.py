@@ -72,6 +72,25 @@ class Psycopg(unittest.TestCase):
         self.assertTrue(cursor.nextset())
         self.assertEqual(cursor.fetchone(), (2,))
 
+    def test_a_pipeline_is_answered_in_order_and_undone_as_one(self):
+        self.connection.autocommit = True
+        with self.connection.pipeline():
+            first = self.connection.execute("SELECT node_name FROM nodes")
+            second = self.connection.execute("SELECT %s::int8", (2,))
+            self.assertEqual((first.fetchall(), second.fetchall()), ([("node01",)], [(2,)]))
+        with self.assertRaises(psycopg.errors.UndefinedTable), self.connection.pipeline():
+            self.connection.execute("CREATE SUBCLUSTER undone")
+            self.connection.execute("SELECT * FROM missing")
+        found = self.connection.execute("SELECT 1 FROM subclusters WHERE subcluster_name = 'undone'").fetchall()
+        self.assertEqual(found, [])
+
+    def test_rows_are_copied(self):
+        for options in ("", "(FORMAT binary)"):
+            with self.connection.cursor().copy(f"COPY nodes (node_name, node_id) TO STDOUT {options}") as copy:
+                copy.set_types(["varchar", "int8"])
+                rows = list(copy.rows())
+            self.assertEqual([name for name, _ in rows], ["node01"])
+
     def test_a_notice_reaches_its_handler(self):
         heard = []
         self.connection.add_notice_handler(lambda notice: heard.append(notice.message_primary))
