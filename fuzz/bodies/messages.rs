@@ -1,7 +1,7 @@
 //! Typed messages of a client, and the certificate it may show.
 
 use switchyard_wire::message::sasl_initial_response;
-use switchyard_wire::{Certificate, frame, layout};
+use switchyard_wire::{Certificate, frame, frontend};
 
 const BYTES_MAX: usize = 1 << 20;
 
@@ -13,7 +13,7 @@ pub fn run(data: &[u8]) {
         assert!((5..=BYTES_MAX + 1).contains(&header.len));
         let Some(body) = header.body(rest) else { break };
         assert_eq!(body.len() + 5, header.len);
-        let _ = layout::check(header.kind, body);
+        let _ = frontend::read(header.kind, body);
         let _ = sasl_initial_response(body);
         rest = &rest[header.len..];
     }
