@@ -29,6 +29,7 @@ macro_rules! states {
 states! {
     Warning = "01000",
     FeatureNotSupported = "0A000",
+    CardinalityViolation = "21000",
     NumberOutOfRange = "22003",
     DivisionByZero = "22012",
     InvalidParameterValue = "22023",

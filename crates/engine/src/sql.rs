@@ -2,13 +2,17 @@
 //! [`guard`]: no files, no DDL or DML of its own, memory and time limits for each query, nothing shared by sessions but
 //! the system tables themselves (`reference/crates.md` §3, "Safety").
 
+mod catalog_functions;
 mod cells;
+mod empty;
 mod error;
 mod functions;
 mod guard;
 mod names;
 mod plans;
 mod provider;
+mod rewrite;
+mod subquery;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -29,6 +33,7 @@ use datafusion::sql::parser::Statement as DataFusionStatement;
 use futures::stream::{BoxStream, StreamExt};
 use sqlparser::ast::Statement;
 
+pub(crate) use catalog_functions::catalog_functions;
 pub use cells::{PgType, Scalar};
 pub use error::QueryError;
 pub use guard::{Needs, needs, tables_read};
@@ -138,6 +143,8 @@ impl Queries {
             let database = self.config.options().catalog.default_catalog.clone();
             context.register_catalog(database, Arc::new(provider::SystemCatalog));
             functions::register(&context, &self.current);
+            catalog_functions::register(&context, &self.current);
+            context.register_udf(subquery::array_function());
             context
         })
     }
@@ -207,7 +214,11 @@ impl Queries {
             plan.with_param_values(parameters.iter().map(cells::to_value).collect::<Vec<_>>())?
         };
         let columns = names::columns(statement, plan.schema());
-        let physical = self.context().state().create_physical_plan(&plan).await?;
+        let state = self.context().state();
+        let apart = subquery::run_apart(plan, &subquery::Runner::new(&state, self.task_context()))?;
+        // What runs apart reads the snapshot of now.
+        let keep = keep && !apart.transformed;
+        let physical = state.create_physical_plan(&apart.data).await?;
         // Every step yields now and then, not only those that read tables: a join of large inputs would otherwise hold its
         // thread, and neither the deadline nor a cancel request would be looked at.
         let physical =

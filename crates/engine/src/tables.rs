@@ -3,6 +3,8 @@
 
 mod access;
 mod hologres;
+mod information_schema;
+pub(crate) mod pg_catalog;
 mod rows;
 mod switchyard;
 mod v_catalog;
@@ -187,11 +189,38 @@ pub struct SystemTable {
 /// The schemas in which unqualified names are looked for, in order.
 pub const SEARCH_PATH: &[&str] = &["v_catalog", "v_monitor", "v_internal", "switchyard", "hologres"];
 
+/// All schemas.
+pub const SCHEMAS: &[&str] =
+    &["v_catalog", "v_monitor", "v_internal", "switchyard", "hologres", "pg_catalog", "information_schema"];
+
+/// What a schema is for.
+pub(crate) fn schema_description(schema: &str) -> &'static str {
+    match schema {
+        "v_catalog" => "Definitions, as Vertica has them.",
+        "v_monitor" => "State and history, as Vertica has them.",
+        "v_internal" => "What drivers' own tests look at.",
+        "switchyard" => "History, settings and what no other system has.",
+        "hologres" => "Table groups, shards and statements, as Hologres has them.",
+        "pg_catalog" => "The system tables, as PostgreSQL describes tables.",
+        _ => "The system tables, as the SQL standard describes tables.",
+    }
+}
+
 /// All system tables.
 pub fn all() -> impl Iterator<Item = &'static SystemTable> {
-    [v_catalog::TABLES, v_monitor::TABLES, v_internal::TABLES, hologres::TABLES, switchyard::TABLES, access::TABLES]
-        .into_iter()
-        .flatten()
+    [
+        v_catalog::TABLES,
+        v_monitor::TABLES,
+        v_internal::TABLES,
+        hologres::TABLES,
+        switchyard::TABLES,
+        access::TABLES,
+        pg_catalog::TABLES,
+        pg_catalog::EMPTY,
+        information_schema::TABLES,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The table of that name in that schema, in any case.
@@ -201,7 +230,8 @@ pub fn find(schema: &str, name: &str) -> Option<&'static SystemTable> {
 
 /// The table an unqualified name means.
 pub fn resolve(name: &str) -> Option<&'static SystemTable> {
-    SEARCH_PATH.iter().find_map(|schema| find(schema, name))
+    // As PostgreSQL does, `pg_catalog` is searched first though no path names it.
+    std::iter::once(&"pg_catalog").chain(SEARCH_PATH).find_map(|schema| find(schema, name))
 }
 
 /// The key under which a field carries its PostgreSQL type, where the arrow type does not tell.

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{ScalarValue, plan_err};
-use datafusion::error::DataFusionError;
+use datafusion::common::ScalarValue;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionImplementation, Volatility, create_udf};
 
 use super::provider::{CatalogAt, TestAuthentication};
 use super::{Current, current};
-use crate::settings::{declaration, effective};
 use crate::snapshot::Snapshot;
 
 /// What `version()` answers: drivers look for the word PostgreSQL and a number behind it.
@@ -40,28 +38,8 @@ pub(super) fn register(context: &SessionContext, current_snapshot: &Current) {
     let pid: ScalarFunctionImplementation =
         Arc::new(move |_| Ok(ColumnarValue::Scalar(ScalarValue::Int32(Some(current(&seen).session.process_id)))));
     context.register_udf(create_udf("pg_backend_pid", vec![], DataType::Int32, Volatility::Stable, pid));
-    let seen = Arc::clone(current_snapshot);
-    let setting: ScalarFunctionImplementation = Arc::new(move |arguments| current_setting(&current(&seen), arguments));
-    context.register_udf(create_udf(
-        "current_setting",
-        vec![DataType::Utf8],
-        DataType::Utf8,
-        Volatility::Stable,
-        setting,
-    ));
 }
 
 fn user(snapshot: &Snapshot) -> Option<String> {
     snapshot.catalog.users().find(snapshot.session.user_id).map(|user| user.name.to_string())
-}
-
-fn current_setting(snapshot: &Snapshot, arguments: &[ColumnarValue]) -> Result<ColumnarValue, DataFusionError> {
-    let [ColumnarValue::Scalar(ScalarValue::Utf8(Some(name)))] = arguments else {
-        return plan_err!("current_setting takes the name of a setting as a literal");
-    };
-    let setting = declaration(name).map_err(|error| DataFusionError::External(Box::new(error)))?;
-    let hidden = setting.superuser && !snapshot.superuser();
-    let value = effective(setting, &snapshot.session, &snapshot.catalog).0;
-    let shown = if hidden { crate::show::MASK.to_owned() } else { setting.shown(&value) };
-    Ok(ColumnarValue::Scalar(ScalarValue::Utf8(Some(shown))))
 }

@@ -38,18 +38,21 @@ pub fn needs(statement: &Statement) -> Needs {
     needs
 }
 
+/// The system table a name means.
+pub(super) fn table_named(name: &ObjectName) -> Option<&'static tables::SystemTable> {
+    let parts: Vec<&str> = name.0.iter().filter_map(|part| part.as_ident()).map(|ident| ident.value.as_str()).collect();
+    match parts.as_slice() {
+        [.., schema, table] => tables::find(schema, table),
+        [table] => tables::resolve(table),
+        [] => None,
+    }
+}
+
 /// The system tables a statement names, qualified, each once, in order.
 pub fn tables_read(statement: &Statement) -> Vec<String> {
     let mut read = Vec::new();
     let _: ControlFlow<()> = visit_relations(statement, |name| {
-        let parts: Vec<&str> =
-            name.0.iter().filter_map(|part| part.as_ident()).map(|ident| ident.value.as_str()).collect();
-        let table = match parts.as_slice() {
-            [.., schema, table] => tables::find(schema, table),
-            [table] => tables::resolve(table),
-            [] => None,
-        };
-        if let Some(table) = table {
+        if let Some(table) = table_named(name) {
             let shown = format!("{}.{}", table.schema, table.name);
             if !read.contains(&shown) {
                 read.push(shown);
@@ -97,7 +100,7 @@ impl Visitor for RowCounts {
     }
 }
 
-fn last_part(name: &ObjectName) -> Option<&str> {
+pub(super) fn last_part(name: &ObjectName) -> Option<&str> {
     name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.as_str())
 }
 
@@ -236,6 +239,7 @@ fn body(expression: &SetExpr) -> Option<&'static str> {
 /// Makes a statement fit for DataFusion without changing what it means.
 pub(super) fn rewrite(mut statement: Statement) -> Statement {
     let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut Rewriter);
+    super::rewrite::rewrite(&mut statement);
     if let Statement::Query(query) = &mut statement {
         super::names::make_unique(query);
     }

@@ -35,7 +35,7 @@ pub(super) fn columns(statement: &Statement, schema: &DFSchema) -> Vec<OutputCol
 }
 
 /// `None` for a wildcard, whose names the schema knows.
-fn name_of_item(item: &SelectItem) -> Option<String> {
+pub(super) fn name_of_item(item: &SelectItem) -> Option<String> {
     match item {
         SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),
         SelectItem::UnnamedExpr(expression) => Some(name_of(expression).unwrap_or_else(|| "?column?".to_owned())),

@@ -58,12 +58,12 @@ impl std::fmt::Debug for CurrentSnapshot {
 
 impl CatalogProvider for SystemCatalog {
     fn schema_names(&self) -> Vec<String> {
-        tables::SEARCH_PATH.iter().map(|name| (*name).to_owned()).collect()
+        tables::SCHEMAS.iter().map(|name| (*name).to_owned()).collect()
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
         let name = name.to_lowercase();
-        let known = name == DEFAULT_SCHEMA || tables::SEARCH_PATH.contains(&name.as_str());
+        let known = name == DEFAULT_SCHEMA || tables::SCHEMAS.contains(&name.as_str());
         known.then(|| Arc::new(SystemSchema { name }) as Arc<dyn SchemaProvider>)
     }
 }

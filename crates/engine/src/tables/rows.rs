@@ -146,6 +146,24 @@ impl Rows {
         Ok(())
     }
 
+    /// Adds a row by the columns' names; those that are not named are NULL.
+    pub(super) fn push_named<const N: usize>(
+        &mut self,
+        mut cells: [(&'static str, Cell<'_>); N],
+    ) -> Result<(), RowsError> {
+        let known = |name: &&str| self.builders.iter().any(|(own, _)| own == name);
+        if let Some(column) = cells.iter().map(|(name, _)| *name).find(|name| !known(name)) {
+            return Err(RowsError { column });
+        }
+        for (name, builder) in &mut self.builders {
+            let named = cells.iter_mut().find(|(own, _)| own == name);
+            let cell = named.map_or(Cell::Null, |(_, cell)| std::mem::replace(cell, Cell::Null));
+            builder.append(cell).ok_or(RowsError { column: name })?;
+        }
+        self.len += 1;
+        Ok(())
+    }
+
     pub(super) fn finish(
         self,
         schema: &SchemaRef,

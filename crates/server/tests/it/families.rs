@@ -11,7 +11,11 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn every_system_table_has_its_file(server: &Server) -> anyhow::Result<()> {
-    let rows = server.admin()?.query("SELECT schema_name || '.' || table_name FROM switchyard.system_tables")?;
+    // Those that describe the others as PostgreSQL and the standard do are asked in `sql-tests/clients`.
+    let rows = server.admin()?.query(
+        "SELECT schema_name || '.' || table_name FROM switchyard.system_tables \
+         WHERE schema_name NOT IN ('pg_catalog', 'information_schema')",
+    )?;
     let tables: BTreeSet<String> = rows.into_iter().flatten().flatten().collect();
     ensure!(!tables.is_empty(), "switchyard.system_tables is empty");
     let mut files = BTreeSet::new();

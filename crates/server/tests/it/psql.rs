@@ -10,6 +10,8 @@ pub fn trials() -> Vec<Trial> {
         crate::with_server("psql_points_at_the_wrong_word", psql_points_at_the_wrong_word),
         crate::with_server("psql_applies_a_script_in_one_transaction", psql_applies_a_script_in_one_transaction),
         crate::with_server("psql_undoes_a_script_that_fails", psql_undoes_a_script_that_fails),
+        crate::with_server("psql_describes_what_there_is", psql_describes_what_there_is),
+        crate::with_server("psql_finds_its_way_around", psql_finds_its_way_around),
     ]
 }
 
@@ -58,6 +60,124 @@ fn psql_undoes_a_script_that_fails(server: &Server) -> anyhow::Result<()> {
     ensure!(ran.code == Some(3), "{ran:?}");
     let left = server.admin()?.query("SELECT subcluster_name FROM subclusters WHERE subcluster_name LIKE 's_'")?;
     ensure!(left.is_empty(), "{left:?} is left of a script that failed");
+    Ok(())
+}
+
+/// Every backslash command that looks into the catalog.
+const DESCRIBING: &[&str] = &[
+    "\\d",
+    "\\d+",
+    "\\dS",
+    "\\dt",
+    "\\dt+",
+    "\\dt *.*",
+    "\\dv",
+    "\\dv *.*",
+    "\\di",
+    "\\dm",
+    "\\ds",
+    "\\l",
+    "\\l+",
+    "\\du",
+    "\\du+",
+    "\\dg",
+    "\\dn",
+    "\\dn+",
+    "\\dnS",
+    "\\df",
+    "\\df+",
+    "\\df *.*",
+    "\\dT",
+    "\\dT+",
+    "\\dT *.*",
+    "\\dp",
+    "\\z",
+    "\\db",
+    "\\db+",
+    "\\dx",
+    "\\dx+",
+    "\\dd",
+    "\\ddp",
+    "\\drds",
+    "\\dC",
+    "\\dD",
+    "\\dc",
+    "\\dO",
+    "\\dL",
+    "\\det",
+    "\\des",
+    "\\dew",
+    "\\deu",
+    "\\dF",
+    "\\dFd",
+    "\\dFp",
+    "\\dFt",
+    "\\dP",
+    "\\dRp",
+    "\\dRs",
+    "\\dX",
+    "\\dy",
+    "\\da",
+    "\\dA",
+    "\\dAc",
+    "\\dAf",
+    "\\dAo",
+    "\\dAp",
+    "\\dl",
+    "\\do",
+    "\\dconfig",
+    "\\d nodes",
+    "\\d+ nodes",
+    "\\d v_monitor.*",
+    "\\d pg_class",
+    "\\d+ pg_catalog.pg_type",
+    "\\d+ information_schema.columns",
+    "\\sf current_schemas",
+    "\\conninfo",
+    "\\encoding",
+];
+
+fn psql_finds_its_way_around(server: &Server) -> anyhow::Result<()> {
+    for command in DESCRIBING {
+        let ran = psql(server, &["-c", command], "")?;
+        ensure!(!ran.stderr.contains("ERROR") && !ran.stderr.contains("connection"), "{command}: {}", ran.stderr);
+    }
+    Ok(())
+}
+
+fn psql_describes_what_there_is(server: &Server) -> anyhow::Result<()> {
+    let expected = [
+        (
+            "\\d workload_routing_rules",
+            "               Table \"v_catalog.workload_routing_rules\"\n     Column      |       Type        | Collation | \
+             Nullable | Default \n-----------------+-------------------+-----------+----------+---------\n oid             \
+             | bigint            |           |          | \n workload        | character varying |           |          \
+             | \n subcluster_oid  | bigint            |           |          | \n subcluster_name | character varying \
+             |           |          | \n priority        | bigint            |           |          | \n\n",
+        ),
+        (
+            "\\dn",
+            "   List of schemas\n    Name    |  Owner  \n------------+---------\n hologres   | dbadmin\n switchyard | \
+             dbadmin\n v_catalog  | dbadmin\n v_internal | dbadmin\n v_monitor  | dbadmin\n(5 rows)\n\n",
+        ),
+    ];
+    for (command, text) in expected {
+        let ran = psql(server, &["-c", command], "")?;
+        ensure!(ran.stdout == text, "{command}:\n{}\nis not\n{text}\n{}", ran.stdout, ran.stderr);
+    }
+    for (command, part) in [
+        ("\\dt subnets", " v_catalog | subnets | table | dbadmin"),
+        ("\\d+ subnets", "The prefix, without length."),
+        ("\\l", " switchyard | dbadmin | UTF8 "),
+        ("\\du", "Superuser, Create role, Create DB"),
+        ("\\df has_role", " v_catalog | has_role | boolean "),
+        ("\\sf current_schemas", "CREATE OR REPLACE FUNCTION pg_catalog.current_schemas(text)"),
+    ] {
+        let ran = psql(server, &["-c", command], "")?;
+        ensure!(ran.stdout.contains(part), "{command}: no {part:?} in\n{}{}", ran.stdout, ran.stderr);
+    }
+    let ran = psql(server, &["-c", "\\d nothing"], "")?;
+    ensure!(ran.stderr.contains("Did not find any relation named \"nothing\""), "{ran:?}");
     Ok(())
 }
 

@@ -1,0 +1,310 @@
+//! What PostgreSQL's clients write and DataFusion does not read, written otherwise: casts to PostgreSQL's types of
+//! objects, `OPERATOR(...)`, `COLLATE`, `ARRAY(SELECT ...)`, functions in FROM. The meaning stays.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{
+    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, ObjectName, SelectItem, SetExpr, Statement, TableAlias,
+    TableAliasColumnDef, TableFactor, Value, VisitMut, VisitorMut,
+};
+
+use super::subquery::ARRAY;
+use super::{empty, guard};
+
+/// Rewrites a whole statement.
+pub(super) fn rewrite(statement: &mut Statement) {
+    empty::replace(statement);
+    let _: ControlFlow<()> = VisitMut::visit(statement, &mut Rewriter);
+    if let Statement::Query(query) = statement {
+        show_objects(&mut query.body);
+    }
+}
+
+/// PostgreSQL's types whose values are objects' numbers and print as names.
+const OBJECT_TYPES: &[(&str, &str)] = &[
+    ("regclass", "__regclass"),
+    ("regtype", "__regtype"),
+    ("regproc", "__regproc"),
+    ("regprocedure", "__regproc"),
+    ("regoper", "__regproc"),
+    ("regoperator", "__regproc"),
+    ("regnamespace", "__regnamespace"),
+    ("regrole", "__regrole"),
+];
+
+struct Rewriter;
+
+impl VisitorMut for Rewriter {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        let taken = std::mem::replace(expression, Expr::Value(Value::Null.into()));
+        *expression = match taken {
+            Expr::Collate { expr, .. } => *expr,
+            Expr::Cast { kind, expr, data_type, array, format } => cast(kind, *expr, data_type, array, format),
+            Expr::BinaryOp { left, op, right } => binary(*left, op, *right),
+            Expr::Function(function) => array_subquery(function),
+            Expr::AnyOp { left, compare_op, right, is_some } => {
+                Expr::AnyOp { left, compare_op: operator(compare_op), right: Box::new(array_literal(*right)), is_some }
+            }
+            Expr::AllOp { left, compare_op, right } => {
+                Expr::AllOp { left, compare_op: operator(compare_op), right: Box::new(array_literal(*right)) }
+            }
+            other => other,
+        };
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        name_values(factor);
+        ControlFlow::Continue(())
+    }
+}
+
+fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    let arguments = arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)));
+    Expr::Function(Function {
+        name: ObjectName::from(vec![Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: arguments.collect(),
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+fn cast(
+    kind: CastKind,
+    expression: Expr,
+    data_type: DataType,
+    array: bool,
+    format: Option<sqlparser::ast::CastFormat>,
+) -> Expr {
+    let written = data_type.to_string().to_lowercase();
+    let name = written.strip_prefix("pg_catalog.").unwrap_or(&written);
+    if let Some((_, function)) = OBJECT_TYPES.iter().find(|(own, _)| *own == name) {
+        return match object_call(&expression) {
+            // From one type of objects to another is only another view of a number.
+            Some(_) => expression,
+            None => call(function, vec![expression]),
+        };
+    }
+    if name == "regtype[]" {
+        return call("__regtype_names", vec![expression]);
+    }
+    if let Some(items) = name.strip_suffix("[]").and_then(|_| literal_items(&expression)) {
+        return array_of(items, element_type(&data_type));
+    }
+    let data_type = plain_type(name).unwrap_or(data_type);
+    let is_text = matches!(data_type, DataType::Text | DataType::Varchar(_));
+    let expr = if is_text { shown(expression) } else { expression };
+    Expr::Cast { kind, expr: Box::new(expr), data_type, array, format }
+}
+
+/// What PostgreSQL calls otherwise than the standard, or qualifies.
+fn plain_type(name: &str) -> Option<DataType> {
+    if let Some(element) = name.strip_suffix("[]") {
+        let element = plain_type(element)?;
+        return Some(DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(element), None)));
+    }
+    Some(match name {
+        "text" | "name" | "\"char\"" | "\"name\"" | "\"text\"" | "bpchar" | "varchar" | "\"varchar\"" | "unknown"
+        | "cstring" | "json" | "jsonb" | "inet" | "cidr" | "pg_node_tree" | "xml" => DataType::Text,
+        "oid" | "xid" | "cid" => DataType::IntUnsigned(None),
+        "int2" | "smallint" => DataType::SmallInt(None),
+        "int4" | "integer" | "int" => DataType::Integer(None),
+        "int8" | "bigint" => DataType::BigInt(None),
+        "bool" | "boolean" => DataType::Boolean,
+        "float4" => DataType::Real,
+        "float8" => DataType::DoublePrecision,
+        "int2vector" => DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(DataType::SmallInt(None)), None)),
+        "oidvector" => DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(DataType::IntUnsigned(None)), None)),
+        _ => return None,
+    })
+}
+
+fn element_type(data_type: &DataType) -> DataType {
+    let written = data_type.to_string().to_lowercase();
+    let name = written.strip_prefix("pg_catalog.").unwrap_or(&written);
+    match plain_type(name.strip_suffix("[]").unwrap_or(name)) {
+        Some(element) => element,
+        None => DataType::Text,
+    }
+}
+
+/// The items of a literal `'{a,b}'`; none for what is no such literal or needs PostgreSQL's quoting rules.
+fn literal_items(expression: &Expr) -> Option<Vec<String>> {
+    let Expr::Value(value) = expression else { return None };
+    let (Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text)) = &value.value else { return None };
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    if inner.contains(['"', '\\', '{']) {
+        return None;
+    }
+    if inner.trim().is_empty() {
+        return Some(Vec::new());
+    }
+    Some(inner.split(',').map(|item| item.trim().to_owned()).collect())
+}
+
+fn array_of(items: Vec<String>, element: DataType) -> Expr {
+    let item = |item: String| Expr::Cast {
+        kind: CastKind::DoubleColon,
+        expr: Box::new(Expr::Value(Value::SingleQuotedString(item).into())),
+        data_type: element.clone(),
+        array: false,
+        format: None,
+    };
+    if items.is_empty() { no_values() } else { call("make_array", items.into_iter().map(item).collect()) }
+}
+
+/// `= ANY ('{a,b}')` without a cast.
+fn array_literal(expression: Expr) -> Expr {
+    match literal_items(&expression) {
+        Some(items) => array_of(items, DataType::Text),
+        None => expression,
+    }
+}
+
+fn operator(operator: BinaryOperator) -> BinaryOperator {
+    let BinaryOperator::PGCustomBinaryOperator(names) = &operator else { return operator };
+    match names.last().map_or("", String::as_str) {
+        "~" => BinaryOperator::PGRegexMatch,
+        "!~" => BinaryOperator::PGRegexNotMatch,
+        "~*" => BinaryOperator::PGRegexIMatch,
+        "!~*" => BinaryOperator::PGRegexNotIMatch,
+        "~~" => BinaryOperator::PGLikeMatch,
+        "!~~" => BinaryOperator::PGNotLikeMatch,
+        "~~*" => BinaryOperator::PGILikeMatch,
+        "!~~*" => BinaryOperator::PGNotILikeMatch,
+        "=" => BinaryOperator::Eq,
+        "<>" | "!=" => BinaryOperator::NotEq,
+        "<" => BinaryOperator::Lt,
+        "<=" => BinaryOperator::LtEq,
+        ">" => BinaryOperator::Gt,
+        ">=" => BinaryOperator::GtEq,
+        "+" => BinaryOperator::Plus,
+        "-" => BinaryOperator::Minus,
+        "*" => BinaryOperator::Multiply,
+        "/" => BinaryOperator::Divide,
+        "%" => BinaryOperator::Modulo,
+        "||" => BinaryOperator::StringConcat,
+        _ => operator,
+    }
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    let op = operator(op);
+    let (left, right) = if op == BinaryOperator::StringConcat { (shown(left), shown(right)) } else { (left, right) };
+    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+}
+
+/// The function of a cast to a type of objects.
+fn object_call(expression: &Expr) -> Option<&'static str> {
+    let Expr::Function(function) = expression else { return None };
+    let name = guard::last_part(&function.name)?;
+    OBJECT_TYPES.iter().map(|(_, function)| *function).find(|function| *function == name)
+}
+
+/// An object where its text is wanted: its name.
+fn shown(expression: Expr) -> Expr {
+    match (object_call(&expression), expression) {
+        (Some(name), Expr::Function(mut function)) => {
+            function.name = ObjectName::from(vec![Ident::new(format!("{name}_name"))]);
+            Expr::Function(function)
+        }
+        (_, expression) => expression,
+    }
+}
+
+/// Objects in the result of the whole query are shown by their names.
+fn show_objects(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => {
+            for item in &mut select.projection {
+                if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item {
+                    let taken = std::mem::replace(expression, Expr::Value(Value::Null.into()));
+                    *expression = shown(taken);
+                }
+            }
+        }
+        SetExpr::Query(query) => show_objects(&mut query.body),
+        SetExpr::SetOperation { left, right, .. } => {
+            show_objects(left);
+            show_objects(right);
+        }
+        _ => {}
+    }
+}
+
+/// `ARRAY(SELECT ...)`, which is parsed as a function of a query.
+fn array_subquery(function: Function) -> Expr {
+    let named = guard::last_part(&function.name).is_some_and(|name| name.eq_ignore_ascii_case("array"));
+    match function.args {
+        FunctionArguments::Subquery(query) if named => call(ARRAY, vec![Expr::Subquery(query)]),
+        args => Expr::Function(Function { args, ..function }),
+    }
+}
+
+/// Functions in FROM: `unnest` however it is written, `generate_series` of what is no literal, and the function's alias
+/// for its one column.
+fn name_values(factor: &mut TableFactor) {
+    if let TableFactor::Table { name, alias, args: Some(arguments), .. } = factor {
+        let function = guard::last_part(name).unwrap_or_default().to_lowercase();
+        let values: Option<Vec<Expr>> = arguments
+            .args
+            .iter()
+            .map(|argument| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+                _ => None,
+            })
+            .collect();
+        let literal = |value: &Expr| matches!(value, Expr::Value(_) | Expr::UnaryOp { .. });
+        let array_exprs = match (function.as_str(), values) {
+            ("unnest", Some(values)) => Some(values),
+            ("generate_series", Some(values)) if !values.iter().all(literal) => {
+                Some(vec![call("generate_series", values)])
+            }
+            _ => None,
+        };
+        if let Some(array_exprs) = array_exprs {
+            let alias = alias.take().or_else(|| Some(plain_alias(&function)));
+            *factor = TableFactor::UNNEST {
+                alias,
+                array_exprs,
+                with_offset: false,
+                with_offset_alias: None,
+                with_ordinality: false,
+            };
+        }
+    }
+    let alias = match factor {
+        TableFactor::Table { name, alias, args: Some(_), .. }
+            if guard::last_part(name).is_some_and(|name| name.eq_ignore_ascii_case("generate_series")) =>
+        {
+            alias
+        }
+        TableFactor::UNNEST { alias, array_exprs, .. } if array_exprs.len() == 1 => alias,
+        _ => return,
+    };
+    if let Some(alias) = alias
+        && alias.columns.is_empty()
+    {
+        alias.columns = vec![TableAliasColumnDef { name: alias.name.clone(), data_type: None }];
+    }
+}
+
+fn plain_alias(name: &str) -> TableAlias {
+    TableAlias { explicit: true, name: Ident::new(name), columns: Vec::new(), at: None }
+}
+
+/// What `ARRAY(SELECT ...)` gives when there are no rows.
+pub(super) fn no_values() -> Expr {
+    call("__no_texts", Vec::new())
+}

@@ -1,0 +1,356 @@
+//! Subqueries that DataFusion cannot make a join of: those are run for each row of the outer query, once for each
+//! combination of the values they take from it. Clients that read PostgreSQL's catalog ask so all the time, of small tables.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, ScalarValue};
+use datafusion::error::DataFusionError;
+use datafusion::execution::{SessionState, TaskContext};
+use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
+use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDFImpl, Signature, Subquery, Volatility,
+};
+use datafusion::physical_plan::collect;
+
+use super::error::QueryError;
+use crate::error::SqlState;
+
+/// The function that `ARRAY(SELECT ...)` is written as for the planner.
+pub(super) const ARRAY: &str = "__array";
+
+/// Puts functions in the place of the subqueries that have to be run apart.
+pub(super) fn run_apart(plan: LogicalPlan, runner: &Runner) -> Result<Transformed<LogicalPlan>, DataFusionError> {
+    plan.transform_up(|node| {
+        let filter = matches!(node, LogicalPlan::Filter(_));
+        rewritten(node, |expression| apart(expression, filter, runner))
+    })
+}
+
+/// What a subquery that is run apart needs: how to plan, and what to read.
+#[derive(Clone)]
+pub(super) struct Runner {
+    state: Arc<SessionState>,
+    context: Arc<TaskContext>,
+}
+
+impl Runner {
+    pub(super) fn new(state: &SessionState, context: Arc<TaskContext>) -> Self {
+        Self { state: Arc::new(state.clone()), context }
+    }
+}
+
+/// A node with its expressions rewritten from the outside in, which keep their names.
+fn rewritten(
+    node: LogicalPlan,
+    rewrite: impl Fn(Expr) -> Result<Transformed<Expr>, DataFusionError>,
+) -> Result<Transformed<LogicalPlan>, DataFusionError> {
+    let names = NamePreserver::new(&node);
+    let mut changed = false;
+    let node = node.map_expressions(|expression| {
+        let name = names.save(&expression);
+        let replaced = expression.transform_down(&rewrite)?;
+        changed |= replaced.transformed;
+        Ok(replaced.update_data(|expression| name.restore(expression)))
+    })?;
+    let data = if changed { node.data.recompute_schema()? } else { node.data };
+    Ok(Transformed::new(data, changed, TreeNodeRecursion::Continue))
+}
+
+/// Replaces one subquery; those inside of it come when it is run.
+fn apart(expression: Expr, filter: bool, runner: &Runner) -> Result<Transformed<Expr>, DataFusionError> {
+    let replaced = |expression| Transformed::new(expression, true, TreeNodeRecursion::Jump);
+    Ok(match expression {
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == ARRAY => match args.as_slice() {
+            [Expr::ScalarSubquery(subquery)] => replaced(call(subquery, Mode::Array, None, runner)),
+            _ => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
+        },
+        Expr::ScalarSubquery(subquery) if correlated(&subquery) && !aggregates(&subquery.subquery) => {
+            replaced(call(&subquery, Mode::Scalar, None, runner))
+        }
+        Expr::ScalarSubquery(subquery) => replaced(Expr::ScalarSubquery(inside(subquery, runner)?)),
+        // Those in a filter DataFusion makes joins of.
+        Expr::Exists(Exists { subquery, negated }) if filter => {
+            replaced(Expr::Exists(Exists { subquery: inside(subquery, runner)?, negated }))
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) if filter => {
+            replaced(Expr::InSubquery(InSubquery { expr, subquery: inside(subquery, runner)?, negated }))
+        }
+        Expr::Exists(Exists { subquery, negated }) => {
+            let exists = call(&subquery, Mode::Exists, None, runner);
+            replaced(if negated { Expr::Not(Box::new(exists)) } else { exists })
+        }
+        Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
+            let contains = call(&subquery, Mode::In, Some(*expr), runner);
+            replaced(if negated { Expr::Not(Box::new(contains)) } else { contains })
+        }
+        other => Transformed::no(other),
+    })
+}
+
+/// A subquery that stays, with the same done in it.
+fn inside(mut subquery: Subquery, runner: &Runner) -> Result<Subquery, DataFusionError> {
+    subquery.subquery = Arc::new(run_apart(Arc::unwrap_or_clone(subquery.subquery), runner)?.data);
+    Ok(subquery)
+}
+
+fn correlated(subquery: &Subquery) -> bool {
+    !subquery.outer_ref_columns.is_empty()
+}
+
+/// Whether a query gives one row in any case: that one DataFusion can make a join of.
+fn aggregates(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(projection) => aggregates(&projection.input),
+        LogicalPlan::SubqueryAlias(alias) => aggregates(&alias.input),
+        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.is_empty(),
+        _ => false,
+    }
+}
+
+/// What is made of a subquery's rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// The value of its one row; NULL when there is none.
+    Scalar,
+    /// The values of all rows.
+    Array,
+    /// Whether there is a row.
+    Exists,
+    /// Whether the last argument is among its values.
+    In,
+}
+
+fn call(subquery: &Subquery, mode: Mode, wanted: Option<Expr>, runner: &Runner) -> Expr {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let columns: Vec<Column> = subquery
+        .outer_ref_columns
+        .iter()
+        .filter_map(|expression| match expression {
+            Expr::OuterReferenceColumn(_, column) => Some(column.clone()),
+            _ => None,
+        })
+        .collect();
+    let value = subquery.subquery.schema().fields().first().map_or(DataType::Null, |field| field.data_type().clone());
+    let result = match mode {
+        Mode::Scalar => value.clone(),
+        Mode::Array => DataType::List(Arc::new(Field::new_list_field(value.clone(), true))),
+        Mode::Exists | Mode::In => DataType::Boolean,
+    };
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let count = columns.len() + usize::from(wanted.is_some());
+    let arguments = columns.iter().cloned().map(Expr::Column).chain(wanted).collect();
+    let signature = match count {
+        0 => Signature::nullary(Volatility::Volatile),
+        count => Signature::any(count, Volatility::Volatile),
+    };
+    let function = Apart {
+        number,
+        name: format!("__subquery_{number}"),
+        signature,
+        plan: (*subquery.subquery).clone(),
+        columns,
+        mode,
+        value,
+        result,
+        runner: runner.clone(),
+    };
+    let function = AsyncScalarUDF::new(Arc::new(function)).into_scalar_udf();
+    Expr::ScalarFunction(ScalarFunction { func: Arc::new(function), args: arguments })
+}
+
+/// A subquery as a function of the columns it takes from outside.
+struct Apart {
+    number: u64,
+    name: String,
+    signature: Signature,
+    plan: LogicalPlan,
+    columns: Vec<Column>,
+    mode: Mode,
+    value: DataType,
+    result: DataType,
+    runner: Runner,
+}
+
+impl std::fmt::Debug for Apart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl PartialEq for Apart {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Apart {}
+
+impl Hash for Apart {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.number.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for Apart {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType, DataFusionError> {
+        Ok(self.result.clone())
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue, DataFusionError> {
+        Err(DataFusionError::NotImplemented("a subquery in this place is not supported".to_owned()))
+    }
+}
+
+#[async_trait]
+impl AsyncScalarUDFImpl for Apart {
+    async fn invoke_async_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue, DataFusionError> {
+        let mut known: HashMap<Vec<ScalarValue>, ScalarValue> = HashMap::new();
+        let mut results = Vec::with_capacity(arguments.number_rows);
+        for row in 0..arguments.number_rows {
+            let values = arguments
+                .args
+                .iter()
+                .map(|argument| match argument {
+                    ColumnarValue::Scalar(scalar) => Ok(scalar.clone()),
+                    ColumnarValue::Array(array) => ScalarValue::try_from_array(array, row),
+                })
+                .collect::<Result<Vec<_>, _>>()?;
+            let result = match known.get(&values) {
+                Some(result) => result.clone(),
+                None => {
+                    let result = self.answer(&values).await?;
+                    known.insert(values, result.clone());
+                    result
+                }
+            };
+            results.push(result);
+        }
+        if results.is_empty() {
+            return Ok(ColumnarValue::Array(datafusion::arrow::array::new_empty_array(&self.result)));
+        }
+        Ok(ColumnarValue::Array(ScalarValue::iter_to_array(results)?))
+    }
+}
+
+impl Apart {
+    /// Runs the subquery with these values for the columns from outside.
+    async fn answer(&self, values: &[ScalarValue]) -> Result<ScalarValue, DataFusionError> {
+        let plan = run_apart(filled_in(self.plan.clone(), &self.columns, values)?, &self.runner)?.data;
+        let plan = self.runner.state.create_physical_plan(&plan).await?;
+        let batches = collect(plan, Arc::clone(&self.runner.context)).await?;
+        let mut rows = Vec::new();
+        for batch in batches {
+            for row in 0..batch.num_rows() {
+                rows.push(match batch.columns().first() {
+                    Some(column) => ScalarValue::try_from_array(column, row)?,
+                    None => ScalarValue::Null,
+                });
+            }
+        }
+        match self.mode {
+            Mode::Exists => Ok(ScalarValue::Boolean(Some(!rows.is_empty()))),
+            Mode::Array => Ok(ScalarValue::List(ScalarValue::new_list_nullable(&rows, &self.value))),
+            Mode::In => {
+                let wanted = values.last().unwrap_or(&ScalarValue::Null).cast_to(&self.value)?;
+                let unknown = !rows.is_empty() && (wanted.is_null() || rows.iter().any(ScalarValue::is_null));
+                Ok(ScalarValue::Boolean(if !wanted.is_null() && rows.contains(&wanted) {
+                    Some(true)
+                } else {
+                    (!unknown).then_some(false)
+                }))
+            }
+            Mode::Scalar if rows.len() > 1 => {
+                let message = "more than one row returned by a subquery used as an expression";
+                let error = QueryError::new(SqlState::CardinalityViolation, message);
+                Err(DataFusionError::External(Box::new(error)))
+            }
+            Mode::Scalar => match rows.pop() {
+                Some(value) => Ok(value),
+                None => ScalarValue::try_from(&self.value),
+            },
+        }
+    }
+}
+
+/// The plan with values in the place of columns from outside, in its own subqueries too.
+fn filled_in(plan: LogicalPlan, columns: &[Column], values: &[ScalarValue]) -> Result<LogicalPlan, DataFusionError> {
+    let value_of = |expression: &Expr| match expression {
+        Expr::OuterReferenceColumn(_, column) => {
+            let index = columns.iter().position(|own| own == column)?;
+            values.get(index).cloned()
+        }
+        _ => None,
+    };
+    let filled = plan.transform_down_with_subqueries(|node| {
+        // What was lateral is a plain input once it takes nothing from outside.
+        let mut node = node;
+        while let LogicalPlan::Subquery(subquery) = node {
+            node = Arc::unwrap_or_clone(subquery.subquery);
+        }
+        rewritten(node, |expression| {
+            Ok(match value_of(&expression) {
+                Some(value) => Transformed::yes(Expr::Literal(value, None)),
+                None => match expression {
+                    Expr::ScalarSubquery(subquery) => {
+                        Transformed::yes(Expr::ScalarSubquery(without(subquery, columns)))
+                    }
+                    other => Transformed::no(other),
+                },
+            })
+        })
+    })?;
+    Ok(filled.data)
+}
+
+/// A subquery that does not take these columns from outside any more.
+fn without(mut subquery: Subquery, columns: &[Column]) -> Subquery {
+    subquery
+        .outer_ref_columns
+        .retain(|expression| !matches!(expression, Expr::OuterReferenceColumn(_, column) if columns.contains(column)));
+    subquery
+}
+
+/// Stands for `ARRAY(SELECT ...)` until [`run_apart`] has seen it.
+pub(super) fn array_function() -> datafusion::logical_expr::ScalarUDF {
+    datafusion::logical_expr::ScalarUDF::new_from_impl(ArrayOf { signature: Signature::any(1, Volatility::Stable) })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ArrayOf {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for ArrayOf {
+    fn name(&self) -> &str {
+        ARRAY
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType, DataFusionError> {
+        let value = arguments.first().cloned().unwrap_or(DataType::Null);
+        Ok(DataType::List(Arc::new(Field::new_list_field(value, true))))
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue, DataFusionError> {
+        Err(DataFusionError::NotImplemented("ARRAY(SELECT ...) in this place is not supported".to_owned()))
+    }
+}

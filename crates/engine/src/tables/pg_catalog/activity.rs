@@ -1,0 +1,97 @@
+//! Sessions and settings.
+
+use super::objects::{database_oid, user_oid};
+use crate::settings::setting_rows;
+use crate::snapshot::{LiveSession, Snapshot};
+use crate::tables::{Cell, Rows, RowsError};
+
+fn time<'a>(value: Option<i64>) -> Cell<'a> {
+    value.map_or(Cell::Null, Cell::Time)
+}
+
+/// The client's address and port.
+fn client(session: &LiveSession) -> (Option<String>, i64) {
+    match session.client.parse::<std::net::SocketAddr>() {
+        Ok(address) => (Some(address.ip().to_string()), i64::from(address.port())),
+        Err(_) => (None, -1),
+    }
+}
+
+pub(super) fn stat_activity(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    let catalog = &snapshot.catalog;
+    let all = snapshot.sees_all_statements();
+    let own = snapshot.session.user_name(catalog);
+    for session in &snapshot.live.sessions {
+        let user = switchyard_catalog::Name::parse(&session.user).ok();
+        let user = user.and_then(|name| catalog.users().named(&name).map(|user| user_oid(user.id)));
+        let shown = all || session.user == own;
+        let (address, port) = client(session);
+        let active = session.current_statement.is_some();
+        let statement = session.current_statement.as_deref().or(session.last_statement.as_deref());
+        let state = match (active, session.transaction_start_us) {
+            (true, _) => "active",
+            (false, Some(_)) => "idle in transaction",
+            (false, None) => "idle",
+        };
+        rows.push_named([
+            ("datid", database_oid(catalog).into()),
+            ("datname", catalog.database().name.as_str().into()),
+            ("pid", session.process_id.into()),
+            ("usesysid", user.into()),
+            ("usename", session.user.as_str().into()),
+            ("application_name", session.application.as_str().into()),
+            ("client_addr", address.filter(|_| shown).into()),
+            ("client_port", Some(port).filter(|_| shown).into()),
+            ("backend_start", time(Some(session.login_us).filter(|_| shown))),
+            ("xact_start", time(session.transaction_start_us.filter(|_| shown))),
+            ("query_start", time(session.statement_start_us.filter(|_| shown))),
+            ("state_change", time(session.statement_start_us.filter(|_| shown))),
+            ("wait_event_type", (shown && !active).then_some("Client").into()),
+            ("wait_event", (shown && !active).then_some("ClientRead").into()),
+            ("state", shown.then_some(state).into()),
+            ("query", if shown { statement.unwrap_or_default() } else { "<insufficient privilege>" }.into()),
+            ("backend_type", "client backend".into()),
+        ])?;
+    }
+    Ok(())
+}
+
+pub(super) fn stat_database(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    rows.push_named([
+        ("datid", database_oid(&snapshot.catalog).into()),
+        ("datname", snapshot.catalog.database().name.as_str().into()),
+        ("numbackends", snapshot.live.sessions.len().into()),
+        ("stats_reset", Cell::Time(snapshot.live.start_us)),
+    ])
+}
+
+pub(super) fn settings(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    for row in setting_rows(&snapshot.catalog, &snapshot.session) {
+        let context = match (row.allowed_levels.as_str(), row.needs_restart, row.superuser_only) {
+            ("", ..) => "internal",
+            (_, true, _) => "postmaster",
+            (_, false, true) => "superuser",
+            (_, false, false) => "user",
+        };
+        let source = match row.source {
+            "DATABASE" | "NODE" => "database",
+            "USER" => "user",
+            "SESSION" => "session",
+            _ => "default",
+        };
+        let value_type = if row.kind == "interval" { "string" } else { row.kind };
+        rows.push_named([
+            ("name", row.name.into()),
+            ("setting", row.value.into()),
+            ("category", row.family.into()),
+            ("short_desc", row.description.into()),
+            ("context", context.into()),
+            ("vartype", value_type.into()),
+            ("source", source.into()),
+            ("boot_val", row.default.clone().into()),
+            ("reset_val", row.default.into()),
+            ("pending_restart", false.into()),
+        ])?;
+    }
+    Ok(())
+}
