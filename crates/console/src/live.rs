@@ -131,7 +131,7 @@ pub(crate) fn shown(entry: &Arc<SessionEntry>) -> LiveSession {
         statement_start_us: activity.statement_since_us,
         statement_number: i64::try_from(activity.statements).unwrap_or(i64::MAX),
         current_statement: statement.clone().filter(|_| active),
-        last_statement: statement.filter(|_| !active),
+        last_statement: if active { activity.statement_before.as_deref().map(str::to_owned) } else { statement },
         last_duration_us: activity.last_duration_us,
         authentication_method: entry.method.as_str().to_owned(),
         authentication_name: entry.record.as_ref().map(|record| record.name.to_string()).unwrap_or_default(),

@@ -62,6 +62,8 @@ states! {
     OutOfMemory = "53200",
     ProgramLimitExceeded = "54000",
     StatementTooComplex = "54001",
+    /// Too many columns.
+    TooManyColumns = "54011",
     ObjectNotInPrerequisiteState = "55000",
     ObjectInUse = "55006",
     CannotChangeParameter = "55P02",

@@ -2,6 +2,7 @@
 //! [`guard`]: no files, no DDL or DML of its own, memory and time limits for each query, nothing shared by sessions but
 //! the system tables themselves (`reference/crates.md` §3, "Safety").
 
+mod bounded;
 mod catalog_functions;
 mod cells;
 mod empty;
@@ -32,6 +33,8 @@ use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as DataFusionStatement;
 use futures::stream::{BoxStream, StreamExt};
 use sqlparser::ast::Statement;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 pub(crate) use catalog_functions::catalog_functions;
 pub use cells::{PgType, Scalar};
@@ -39,9 +42,9 @@ pub use error::QueryError;
 pub use guard::{Needs, needs, tables_read};
 pub use plans::PlanCache;
 
+use bounded::Budget;
 use plans::{Planned, is_repeatable};
 
-#[cfg(test)]
 use crate::error::SqlState;
 use crate::snapshot::Snapshot;
 
@@ -94,19 +97,22 @@ fn current(current: &Current) -> Arc<Snapshot> {
 }
 
 /// The query engine of one session.
-pub struct Queries {
+pub struct Queries(Arc<Engine>);
+
+struct Engine {
     config: SessionConfig,
     runtime: Arc<RuntimeEnv>,
     /// Made when something must be planned: it knows hundreds of functions, and most sessions ask what others have asked.
     context: OnceLock<SessionContext>,
     current: Current,
     limits: QueryLimits,
+    budget: Arc<Budget>,
     plans: Arc<PlanCache>,
 }
 
 impl std::fmt::Debug for Queries {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Queries").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("Queries").field("limits", &self.0.limits).finish_non_exhaustive()
     }
 }
 
@@ -134,7 +140,60 @@ impl Queries {
         // Their state would go from one execution of a plan that is kept to the next.
         config.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
         config.options_mut().execution.time_zone = Some("+00:00".to_owned());
-        Ok(Self { config, runtime, context: OnceLock::new(), current, limits, plans })
+        let (context, budget) = (OnceLock::new(), Arc::default());
+        Ok(Self(Arc::new(Engine { config, runtime, context, current, limits, budget, plans })))
+    }
+
+    /// What each query may use.
+    pub fn limits(&self) -> QueryLimits {
+        self.0.limits
+    }
+
+    /// What the next statements see.
+    pub fn read(&self, snapshot: Arc<Snapshot>) {
+        *self.0.current.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
+    }
+
+    /// Says what a query takes and gives. `declared` are the parameter types that the client knows.
+    ///
+    /// # Errors
+    /// What is wrong with the query.
+    pub async fn describe(&self, statement: &Statement, declared: &[Option<PgType>]) -> Result<Described, QueryError> {
+        let (engine, statement, declared) = (Arc::clone(&self.0), statement.clone(), declared.to_vec());
+        let (deadline, limit) = self.0.deadline();
+        aside(deadline, limit, async move { engine.describe(&statement, &declared).await }).await?
+    }
+
+    /// Runs a query with its parameters' values.
+    ///
+    /// # Errors
+    /// What is wrong with the query; later mistakes come with the rows.
+    pub async fn run(&self, statement: &Statement, parameters: &[Scalar]) -> Result<QueryRows, QueryError> {
+        let (deadline, limit) = self.0.deadline();
+        self.0.budget.begin(self.0.limits.memory_bytes_max);
+        let kept = self.0.plans.find(statement).filter(|_| parameters.is_empty());
+        let known = kept.is_some();
+        let planned = match kept {
+            Some(planned) => planned,
+            None => {
+                let (engine, statement, values) = (Arc::clone(&self.0), statement.clone(), parameters.to_vec());
+                let planning = async move { engine.plan_to_execute(&statement, &values).await };
+                aside(deadline, limit, planning).await??
+            }
+        };
+        // The plan that is kept is never executed itself: some steps keep what they have read.
+        let physical = reset_plan_states(planned.physical)?;
+        let batches = execute_stream(physical, self.0.task_context())?;
+        let kinds: Vec<PgType> = planned.columns.iter().map(|column| column.kind).collect();
+        let rows = row_stream(deadline, limit, kinds, batches, known);
+        Ok(QueryRows { columns: planned.columns, rows })
+    }
+}
+
+impl Engine {
+    fn deadline(&self) -> (Option<tokio::time::Instant>, u64) {
+        let limit = self.limits.time_ms_max;
+        ((limit > 0).then(|| tokio::time::Instant::now() + Duration::from_millis(limit)), limit)
     }
 
     fn context(&self) -> &SessionContext {
@@ -145,18 +204,9 @@ impl Queries {
             functions::register(&context, &self.current);
             catalog_functions::register(&context, &self.current);
             context.register_udf(subquery::array_function());
+            bounded::register(&context, &self.budget);
             context
         })
-    }
-
-    /// What each query may use.
-    pub fn limits(&self) -> QueryLimits {
-        self.limits
-    }
-
-    /// What the next statements see.
-    pub fn read(&self, snapshot: Arc<Snapshot>) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
 
     async fn plan(&self, statement: &Statement) -> Result<LogicalPlan, QueryError> {
@@ -172,11 +222,7 @@ impl Queries {
         Ok(plan)
     }
 
-    /// Says what a query takes and gives. `declared` are the parameter types that the client knows.
-    ///
-    /// # Errors
-    /// What is wrong with the query.
-    pub async fn describe(&self, statement: &Statement, declared: &[Option<PgType>]) -> Result<Described, QueryError> {
+    async fn describe(&self, statement: &Statement, declared: &[Option<PgType>]) -> Result<Described, QueryError> {
         let plan = self.plan(statement).await?;
         let declared = guard::with_row_counts(statement, declared);
         let parameters = cells::parameter_types(&plan, &declared)?;
@@ -184,25 +230,6 @@ impl Queries {
         let values: Vec<_> = parameters.iter().map(|kind| cells::null_of(*kind)).collect();
         let plan = if values.is_empty() { plan } else { plan.with_param_values(values)? };
         Ok(Described { parameters, columns: names::columns(statement, plan.schema()) })
-    }
-
-    /// Runs a query with its parameters' values.
-    ///
-    /// # Errors
-    /// What is wrong with the query; later mistakes come with the rows.
-    pub async fn run(&self, statement: &Statement, parameters: &[Scalar]) -> Result<QueryRows, QueryError> {
-        let limit = self.limits.time_ms_max;
-        let deadline = (limit > 0).then(|| tokio::time::Instant::now() + Duration::from_millis(limit));
-        let planned = match self.plans.find(statement).filter(|_| parameters.is_empty()) {
-            Some(planned) => planned,
-            None => within(deadline, limit, self.plan_to_execute(statement, parameters)).await??,
-        };
-        // The plan that is kept is never executed itself: some steps keep what they have read.
-        let physical = reset_plan_states(planned.physical)?;
-        let batches = execute_stream(physical, self.task_context())?;
-        let kinds: Vec<PgType> = planned.columns.iter().map(|column| column.kind).collect();
-        let rows = row_stream(deadline, limit, kinds, batches);
-        Ok(QueryRows { columns: planned.columns, rows })
     }
 
     async fn plan_to_execute(&self, statement: &Statement, parameters: &[Scalar]) -> Result<Planned, QueryError> {
@@ -241,6 +268,27 @@ impl Queries {
     }
 }
 
+/// Does something that can keep a processor busy for long, planning above all, in a thread where it holds up nobody. It
+/// ends at the query's limit, and when nobody waits for it any more.
+async fn aside<T: Send + 'static>(
+    deadline: Option<tokio::time::Instant>,
+    limit: u64,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, QueryError> {
+    let handle = Handle::current();
+    let (waiting, gone) = oneshot::channel::<()>();
+    // No clock in there: the thread can outlive the runtime's.
+    let work = async move {
+        tokio::select! {
+            done = work => Ok(done),
+            _ = gone => Err(QueryError::new(SqlState::QueryCanceled, "nobody waits for the query any more")),
+        }
+    };
+    let done = within(deadline, limit, tokio::task::spawn_blocking(move || handle.block_on(work))).await;
+    drop(waiting);
+    done?.unwrap_or_else(|error| Err(QueryError::new(SqlState::InternalError, format!("the query ended: {error}"))))
+}
+
 /// Waits for something until the query's time is over.
 async fn within<T>(
     deadline: Option<tokio::time::Instant>,
@@ -253,20 +301,27 @@ async fn within<T>(
     }
 }
 
-/// Turns batches into rows, one batch at a time.
+/// Turns batches into rows, one batch at a time. What is `known` was kept because it computes nothing of its own, and each
+/// of its steps yields; anything else is computed aside.
 fn row_stream(
     deadline: Option<tokio::time::Instant>,
     limit: u64,
     kinds: Vec<PgType>,
     batches: SendableRecordBatchStream,
+    known: bool,
 ) -> BoxStream<'static, Result<Vec<Scalar>, QueryError>> {
     let rows = futures::stream::unfold((Some(batches), kinds), move |(batches, kinds)| async move {
         let mut batches = batches?;
-        let rows = match within(deadline, limit, batches.next()).await {
+        let next = async move {
+            let batch = batches.next().await;
+            (batch, batches)
+        };
+        let next = if known { within(deadline, limit, next).await } else { aside(deadline, limit, next).await };
+        let (rows, batches) = match next {
             Err(error) => return Some((vec![Err(error)], (None, kinds))),
-            Ok(None) => return None,
-            Ok(Some(Err(error))) => return Some((vec![Err(error.into())], (None, kinds))),
-            Ok(Some(Ok(batch))) => cells::rows(&batch, &kinds),
+            Ok((None, _)) => return None,
+            Ok((Some(Err(error)), _)) => return Some((vec![Err(error.into())], (None, kinds))),
+            Ok((Some(Ok(batch)), batches)) => (cells::rows(&batch, &kinds), batches),
         };
         Some((rows, (Some(batches), kinds)))
     });

@@ -394,7 +394,11 @@ where
     });
     let (user, verifier) = match genuine {
         Ok((user, verifier)) => (Ok(user), verifier),
-        Err(why) => (Err(why), ScramVerifier::mock(&context.mock_secret, login.user_name, context.scram_iterations)),
+        Err(why) => {
+            // Names are alike in any case, and so must be what an unknown one is shown.
+            let name = login.user_name.to_lowercase();
+            (Err(why), ScramVerifier::mock(&context.mock_secret, &name, context.scram_iterations))
+        }
     };
     let refused = |why| SessionError::Password { user: login.user_name.to_owned(), why };
     let end_point = login.channel.and_then(|channel| channel.loaded.certificate.end_point.as_deref());

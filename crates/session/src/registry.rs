@@ -99,6 +99,8 @@ pub struct Activity {
     pub state_since_us: i64,
     /// The statement that runs, or ran last.
     pub statement: Option<Arc<str>>,
+    /// The one before it.
+    pub statement_before: Option<Arc<str>>,
     /// When it began, in microseconds since 1970-01-01 UTC.
     pub statement_since_us: Option<i64>,
     /// When the transaction began, if one is open, in microseconds since 1970-01-01 UTC.
@@ -245,6 +247,7 @@ impl Registry {
                     state: SessionState::Idle,
                     state_since_us: now,
                     statement: None,
+                    statement_before: None,
                     statement_since_us: None,
                     transaction_since_us: None,
                     application: new.application,
@@ -322,7 +325,7 @@ impl SessionEntry {
         self.update(|activity| {
             activity.state = SessionState::Active;
             activity.state_since_us = now;
-            activity.statement = Some(statement.into());
+            activity.statement_before = activity.statement.replace(statement.into());
             activity.statements = activity.statements.saturating_add(1);
             activity.statement_since_us = Some(now);
         });

@@ -157,7 +157,7 @@ mod tests {
             array(&[1, 0, 23, 2, 1, 4, 7]),
             array(&[2, 0, 23, 1, 1, 4, 7]),
             array(&[1, 0, 23, 1, 1, -5]),
-            two[..9].to_vec(),
+            two.iter().take(9).copied().collect(),
         ] {
             assert_eq!(parts(&wrong), None);
         }

@@ -216,7 +216,7 @@ static FUNCTIONS: &[CatalogFunction] = &[
     }),
     function("pg_table_is_visible", [1, 1], Gives::Bool, |_, arguments| {
         let table = first(arguments).oid().and_then(relation_with_oid);
-        Ok(table.map(|table| is_visible(table)).into())
+        Ok(table.map(is_visible).into())
     }),
     visible("pg_type_is_visible"),
     visible("pg_function_is_visible"),

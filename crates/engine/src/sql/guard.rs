@@ -192,8 +192,26 @@ impl Visitor for Sizes {
     }
 }
 
+/// PostgreSQL's limit; planning takes time with the square of their number.
+const ENTRIES_MAX: usize = 1_664;
+
+/// Breaks at a select list that is too long.
+struct LongLists;
+
+impl Visitor for LongLists {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        if select.projection.len() > ENTRIES_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
 fn check_query(query: &Query) -> Result<(), QueryError> {
     check_size(query)?;
+    if query.visit(&mut LongLists).is_break() {
+        let message = format!("target lists can have at most {ENTRIES_MAX} entries");
+        return Err(QueryError::new(SqlState::TooManyColumns, message));
+    }
     let mut found = None;
     let mut visitor = Forbidden(&mut found);
     let _: ControlFlow<()> = query.visit(&mut visitor);

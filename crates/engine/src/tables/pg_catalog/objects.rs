@@ -146,7 +146,7 @@ pub(crate) fn role_oid(role: RoleId) -> u32 {
 
 /// The database's number.
 pub(crate) fn database_oid(catalog: &Catalog) -> u32 {
-    catalog_oid(u64::try_from(catalog.database().id).unwrap_or_default())
+    catalog_oid(catalog.database().id)
 }
 
 /// The number of the user everything belongs to: the oldest superuser.
