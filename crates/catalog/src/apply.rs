@@ -47,6 +47,13 @@ pub enum Notice {
         /// By what name.
         name: Name,
     },
+    /// The same in a list of which something else was dropped.
+    Skipped {
+        /// Of what kind.
+        kind: ObjectKind,
+        /// By what name.
+        name: Name,
+    },
     /// GRANT of what is granted.
     AlreadyGranted {
         /// Role, workload or authentication.
@@ -92,6 +99,7 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NothingDropped { .. } => f.write_str("Nothing was dropped"),
+            Self::Skipped { kind, name } => write!(f, "{kind} \"{name}\" does not exist, skipping"),
             Self::AlreadyGranted { kind, name, grantee } => {
                 write!(f, "{kind} \"{name}\" is already granted to \"{grantee}\"")
             }
@@ -116,7 +124,9 @@ impl Catalog {
     pub fn apply(&self, changes: &[Change]) -> Result<Applied, CatalogError> {
         let mut draft = Draft::new(self);
         for change in changes {
+            let before = (draft.notices.len(), draft.touched());
             draft.change(change)?;
+            draft.say_what_was_skipped(before);
             draft.place_shards();
         }
         Ok(draft.finish())

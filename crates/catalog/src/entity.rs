@@ -290,7 +290,7 @@ pub struct WorkloadRule {
 pub struct Verifiers {
     /// `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`, as in PostgreSQL.
     pub scram: Secret,
-    /// `sha512:<hash>:<salt>`, both in hex: what Vertica clients prove.
+    /// `sha512:<hash>:<salt>`, both in hex: what Vertica clients prove. Empty where only the other one was given.
     pub sha512: Secret,
 }
 

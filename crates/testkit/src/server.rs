@@ -12,6 +12,11 @@ use tempfile::TempDir;
 
 use crate::client::{Client, Login};
 
+/// How long a line of the log may take.
+const LOG_WAIT_MAX: Duration = Duration::from_secs(30);
+
+const LOG_POLL_EVERY: Duration = Duration::from_millis(10);
+
 /// The superuser a first start creates.
 pub const ADMIN: &str = "dbadmin";
 /// The password the tests give it.
@@ -148,6 +153,19 @@ impl Server {
     /// Its data directory.
     pub fn data_directory(&self) -> PathBuf {
         self.folder.path().join("data")
+    }
+
+    /// Waits until the log holds this text: it is written by another thread than the one that answers a client.
+    ///
+    /// # Errors
+    /// When it has not come after half a minute, or the log cannot be read.
+    pub fn wait_for_log(&self, text: &str) -> Result<()> {
+        let deadline = Instant::now() + LOG_WAIT_MAX;
+        while !self.log()?.contains(text) {
+            ensure!(Instant::now() < deadline, "the log does not say \"{text}\"");
+            std::thread::sleep(LOG_POLL_EVERY);
+        }
+        Ok(())
     }
 
     /// All it logged, over all its starts.

@@ -105,6 +105,24 @@ impl Draft {
         self.touched.entry(id).or_insert(Delta { before, after: None }).after = after;
     }
 
+    /// How many entities differ from those of the catalog it began with.
+    pub(super) fn touched(&self) -> usize {
+        self.touched.len()
+    }
+
+    /// "Nothing was dropped" is true only of a list of which nothing was. `before` is how many notices there were, and
+    /// how many entities were touched.
+    pub(super) fn say_what_was_skipped(&mut self, (notices, touched): (usize, usize)) {
+        if self.touched() == touched {
+            return;
+        }
+        for notice in self.notices.iter_mut().skip(notices) {
+            if let Notice::NothingDropped { kind, name } = notice {
+                *notice = Notice::Skipped { kind: *kind, name: name.clone() };
+            }
+        }
+    }
+
     /// Takes the missing of a DROP ... IF EXISTS for nothing to do.
     pub(super) fn found<T>(
         &mut self,

@@ -89,13 +89,19 @@ impl Draft {
         shard_cap: bool,
     ) -> Outcome {
         self.table_group_name_free(name, None)?;
-        if !(1..=SHARDS_PER_GROUP_MAX).contains(&shard_count) {
+        let out_of_range = || {
             let (value, max) = (u64::from(shard_count), u64::from(SHARDS_PER_GROUP_MAX));
-            return Err(CatalogError::OutOfRange { what: "shard_count", value, min: 1, max });
+            CatalogError::OutOfRange { what: "shard_count", value, min: 1, max }
+        };
+        if shard_count == 0 {
+            return Err(out_of_range());
         }
         self.check_replica_count(replica_count)?;
         if shard_cap {
             self.check_caps(name, shard_count)?;
+        }
+        if shard_count > SHARDS_PER_GROUP_MAX {
+            return Err(out_of_range());
         }
         let id: TableGroupId = self.next_id();
         let (name, created_manually) = (name.clone(), manually);

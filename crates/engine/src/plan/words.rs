@@ -128,9 +128,13 @@ pub fn parse_network(text: &str) -> Option<Network> {
 const SCRAM_PREFIX: &str = "SCRAM-SHA-256$";
 
 /// Both verifiers in one text, as dumps print it and IDENTIFIED BY takes it:
-/// `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>;sha512:<hash>:<salt>`.
+/// `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>;sha512:<hash>:<salt>`. The first alone is what psql's
+/// `\password` sends; such a user cannot log in with Vertica's protocol.
 pub fn verifiers_text(verifiers: &Verifiers) -> String {
-    format!("{};{}", verifiers.scram.reveal(), verifiers.sha512.reveal())
+    match (verifiers.scram.reveal(), verifiers.sha512.reveal()) {
+        (scram, "") => scram.to_owned(),
+        (scram, sha512) => format!("{scram};{sha512}"),
+    }
 }
 
 /// Reads that text: `None` when it is a password, an error when it is neither.
@@ -141,8 +145,12 @@ pub fn parse_verifiers(text: &str) -> Result<Option<Verifiers>, PlanError> {
     if !text.starts_with(SCRAM_PREFIX) {
         return Ok(None);
     }
-    let (scram, sha512) = text.split_once(';').ok_or(PlanError::Verifier)?;
-    if !is_scram(scram) || !is_sha512(sha512) {
+    let (scram, sha512) = match text.split_once(';') {
+        Some((scram, sha512)) if is_sha512(sha512) => (scram, sha512),
+        Some(_) => return Err(PlanError::Verifier),
+        None => (text, ""),
+    };
+    if !is_scram(scram) {
         return Err(PlanError::Verifier);
     }
     Ok(Some(Verifiers { scram: Secret::new(scram), sha512: Secret::new(sha512) }))
@@ -210,8 +218,9 @@ mod tests {
         let scram = format!("SCRAM-SHA-256$4096:c2FsdA==${}:{}", "A".repeat(44), "B".repeat(44));
         let good = format!("{scram};sha512:{}:00ff", "a".repeat(128));
         assert!(matches!(parse_verifiers(&good), Ok(Some(verifiers)) if verifiers_text(&verifiers) == good));
+        assert!(matches!(parse_verifiers(&scram), Ok(Some(verifiers)) if verifiers_text(&verifiers) == scram));
         assert!(matches!(parse_verifiers("a password"), Ok(None)));
-        for bad in [scram.as_str(), "SCRAM-SHA-256$", "SCRAM-SHA-256$4096:x$y:z;sha512:a:b"] {
+        for bad in [&format!("{scram};"), "SCRAM-SHA-256$", "SCRAM-SHA-256$4096:x$y:z;sha512:a:b"] {
             assert_eq!(parse_verifiers(bad), Err(PlanError::Verifier), "{bad}");
         }
     }

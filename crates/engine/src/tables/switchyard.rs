@@ -78,6 +78,33 @@ pub(super) const TABLES: &[SystemTable] = &[
     },
     SystemTable {
         schema: "switchyard",
+        name: "declared_interfaces",
+        description: "What CREATE NETWORK INTERFACE declared; v_monitor.network_interfaces shows what the host has.",
+        columns: &[
+            column("name", Kind::Varchar, "The interface."),
+            column("node_name", Kind::Varchar, "Its node."),
+            column("address", Kind::Varchar, "Its address, or a host name."),
+            column("port", Kind::Int, "1 to 65535."),
+            column("is_enabled", Kind::Bool, "Whether it may be used."),
+        ],
+        visibility: Visibility::All,
+        rows: declared_interfaces,
+    },
+    SystemTable {
+        schema: "switchyard",
+        name: "user_mappings",
+        description: "The logins that are used on PostgreSQL servers; a password is never shown.",
+        columns: &[
+            column("user_name", Kind::Varchar, "Whose; PUBLIC is everybody without one of his own."),
+            column("node_name", Kind::Varchar, "Where; NULL is every node without one of its own."),
+            column("remote_user", Kind::Varchar, "The login there."),
+            column("has_password", Kind::Bool, "Whether a password is kept for it."),
+        ],
+        visibility: Visibility::Superuser,
+        rows: user_mappings,
+    },
+    SystemTable {
+        schema: "switchyard",
         name: "system_tables",
         description: "The system tables.",
         columns: &[
@@ -146,6 +173,37 @@ fn settings(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
             setting.allowed_levels.as_str().into(),
             true.into(),
             setting.description.into(),
+        ])?;
+    }
+    Ok(())
+}
+
+fn declared_interfaces(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    let catalog = &snapshot.catalog;
+    for interface in catalog.network_interfaces().iter() {
+        rows.push([
+            interface.name.as_str().into(),
+            catalog.nodes().find(interface.node).map(|node| node.name.as_str()).into(),
+            interface.host.to_string().into(),
+            interface.port.into(),
+            interface.enabled.into(),
+        ])?;
+    }
+    Ok(())
+}
+
+fn user_mappings(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    let catalog = &snapshot.catalog;
+    for mapping in catalog.user_mappings().iter() {
+        let user = match mapping.user {
+            None => Some("PUBLIC"),
+            Some(user) => catalog.users().find(user).map(|user| user.name.as_str()),
+        };
+        rows.push([
+            user.into(),
+            mapping.node.and_then(|node| catalog.nodes().find(node)).map(|node| node.name.as_str()).into(),
+            mapping.remote_user.as_str().into(),
+            mapping.password.is_some().into(),
         ])?;
     }
     Ok(())

@@ -151,7 +151,7 @@ fn a_certificate_logs_in_who_it_names() -> anyhow::Result<()> {
     let foreign =
         format!("user=mira sslcert={} sslkey={}", other.path("mira.crt").display(), other.path("mira.key").display());
     refusal(&server, &authority, &foreign)?;
-    ensure!(server.log()?.contains("TLS handshake failed"), "the log does not say why");
+    server.wait_for_log("TLS handshake failed")?;
     server.finish()
 }
 
@@ -193,7 +193,7 @@ fn a_new_certificate_is_shown() -> anyhow::Result<()> {
     authority.write("server.crt", "no certificate")?;
     let failed = "SELECT load_failure LIKE 'there is no certificate in %' FROM switchyard.tls_certificates";
     wait_for(failed, "t")?;
-    ensure!(server.log()?.contains("the certificate files have changed and are of no use"), "the log does not say so");
+    server.wait_for_log("the certificate files have changed and are of no use")?;
     ensure!(answer(&server, &authority, "channel_binding=require", subject)? == "CN=server");
     authority.certify("server", "renewed")?;
     wait_for(subject, "CN=renewed")?;

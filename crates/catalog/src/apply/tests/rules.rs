@@ -115,8 +115,11 @@ fn an_interface_leaves_node_definitions_and_a_subnet_the_database() {
 fn drop_if_exists_says_when_there_was_nothing() {
     let drop = |names| Change::DropUsers { names, if_exists: true, cascade: true };
     let applied = sample().apply(&[drop(names(&["nobody", "mira"]))]).unwrap();
-    assert_eq!(applied.notices, [Notice::NothingDropped { kind: ObjectKind::User, name: name("nobody") }]);
-    assert_eq!(applied.notices.first().unwrap().to_string(), "Nothing was dropped");
+    assert_eq!(applied.notices, [Notice::Skipped { kind: ObjectKind::User, name: name("nobody") }]);
+    assert_eq!(applied.notices.first().unwrap().to_string(), "user \"nobody\" does not exist, skipping");
+    let nothing = sample().apply(&[drop(names(&["nobody"]))]).unwrap();
+    assert_eq!(nothing.notices, [Notice::NothingDropped { kind: ObjectKind::User, name: name("nobody") }]);
+    assert_eq!(nothing.notices.first().unwrap().to_string(), "Nothing was dropped");
     assert_eq!(applied.catalog.users().named(&name("mira")), None);
     let mapping = Change::DropUserMapping { user: Some(name("gone")), node: None, if_exists: true };
     let rule = Change::DropRoutingRule { target: RuleTarget::Workload(name("gone")), if_exists: true };
