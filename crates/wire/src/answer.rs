@@ -1,8 +1,12 @@
 //! The typed messages that answer statements.
 
 use bytes::{BufMut, BytesMut};
+use pgwire::messages::copy::{CopyDone, CopyOutResponse};
+use pgwire::messages::data::{FieldDescription, NoData, ParameterDescription, RowDescription};
+use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete, PortalSuspended};
+use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ErrorResponse, NoticeResponse};
 
-use crate::message::{put_text, typed};
+use crate::message::{put, text_without_zero, typed};
 
 /// A column of a result, as RowDescription has it. No column belongs to a table here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,96 +23,77 @@ pub struct Field<'a> {
 
 /// An error, kind `E`, or a notice, kind `N`, of these fields.
 pub fn report(out: &mut BytesMut, kind: u8, fields: &[(u8, &str)]) {
-    typed(out, kind, |out| {
-        for (field, value) in fields {
-            out.put_u8(*field);
-            put_text(out, value);
-        }
-        out.put_u8(0);
-    });
+    let fields = fields.iter().map(|(field, value)| (*field, text_without_zero(value))).collect();
+    match kind {
+        b'N' => put(out, &NoticeResponse::new(fields)),
+        _ => put(out, &ErrorResponse::new(fields)),
+    }
 }
 
 /// ParseComplete.
 pub fn parse_complete(out: &mut BytesMut) {
-    typed(out, b'1', |_| {});
+    put(out, &ParseComplete::new());
 }
 
 /// BindComplete.
 pub fn bind_complete(out: &mut BytesMut) {
-    typed(out, b'2', |_| {});
+    put(out, &BindComplete::new());
 }
 
 /// CloseComplete.
 pub fn close_complete(out: &mut BytesMut) {
-    typed(out, b'3', |_| {});
+    put(out, &CloseComplete::new());
 }
 
 /// NoData: a statement or portal gives no rows.
 pub fn no_data(out: &mut BytesMut) {
-    typed(out, b'n', |_| {});
+    put(out, &NoData::new());
 }
 
 /// PortalSuspended: there may be more rows.
 pub fn portal_suspended(out: &mut BytesMut) {
-    typed(out, b's', |_| {});
+    put(out, &PortalSuspended::new());
 }
 
 /// EmptyQueryResponse.
 pub fn empty_query(out: &mut BytesMut) {
-    typed(out, b'I', |_| {});
+    put(out, &EmptyQueryResponse::new());
 }
 
 /// CommandComplete.
 pub fn command_complete(out: &mut BytesMut, tag: &str) {
-    typed(out, b'C', |out| put_text(out, tag));
+    put(out, &CommandComplete::new(text_without_zero(tag)));
 }
 
 /// ParameterDescription. There are at most 65,535 parameters.
 pub fn parameter_description(out: &mut BytesMut, types: &[u32]) {
-    typed(out, b't', |out| {
-        out.put_u16(u16::try_from(types.len()).unwrap_or(u16::MAX));
-        for type_id in types.iter().take(usize::from(u16::MAX)) {
-            out.put_u32(*type_id);
-        }
-    });
+    put(out, &ParameterDescription::new(types.iter().take(usize::from(u16::MAX)).copied().collect()));
 }
 
 /// RowDescription. There are at most 65,535 columns.
 pub fn row_description<'a>(out: &mut BytesMut, fields: impl ExactSizeIterator<Item = Field<'a>>) {
-    typed(out, b'T', |out| {
-        out.put_u16(u16::try_from(fields.len()).unwrap_or(u16::MAX));
-        for field in fields.take(usize::from(u16::MAX)) {
-            put_text(out, field.name);
-            out.put_u32(0);
-            out.put_i16(0);
-            out.put_u32(field.type_id);
-            out.put_i16(field.size);
-            out.put_i32(-1);
-            out.put_i16(field.format);
-        }
+    let fields = fields.take(usize::from(u16::MAX)).map(|field| {
+        FieldDescription::new(text_without_zero(field.name), 0, 0, field.type_id, field.size, -1, field.format)
     });
+    put(out, &RowDescription::new(fields.collect()));
 }
 
-/// CopyOutResponse: every column in the same format.
+/// CopyOutResponse: every column in the same format. There are at most 32,767 columns.
 pub fn copy_out(out: &mut BytesMut, binary: bool, columns: usize) {
-    let columns = u16::try_from(columns).unwrap_or(u16::MAX);
-    typed(out, b'H', |out| {
-        out.put_u8(u8::from(binary));
-        out.put_u16(columns);
-        for _ in 0..columns {
-            out.put_i16(i16::from(binary));
-        }
-    });
+    let columns = i16::try_from(columns).unwrap_or(i16::MAX);
+    let formats = (0..columns).map(|_| i16::from(binary)).collect();
+    put(out, &CopyOutResponse::new(i8::from(binary), columns, formats));
 }
 
 /// CopyData.
 pub fn copy_data(out: &mut BytesMut, data: &[u8]) {
+    // Written here: pgwire's message would want the bytes copied first.
     typed(out, b'd', |out| out.put_slice(data));
 }
 
 /// CopyDone.
 pub fn copy_done(out: &mut BytesMut) {
-    typed(out, b'c', |_| {});
+    put(out, &CopyDone::new());
 }
 
 #[cfg(test)]
@@ -133,6 +118,5 @@ mod tests {
         );
         assert_eq!(written(|out| copy_out(out, true, 2)), b"H\0\0\0\x0b\x01\0\x02\0\x01\0\x01");
         assert_eq!(written(|out| copy_data(out, b"x\n")), b"d\0\0\0\x06x\n");
-        assert_eq!(written(|out| report(out, b'E', &[(b'S', "ERROR")])), b"E\0\0\0\x0cSERROR\0\0");
     }
 }

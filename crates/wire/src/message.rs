@@ -1,6 +1,9 @@
 //! The typed messages of a login: those a server writes, and the answers it reads.
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
+use pgwire::messages::Message;
+use pgwire::messages::response::{self, ErrorResponse, NoticeResponse, ReadyForQuery};
+use pgwire::messages::startup::{Authentication, BackendKeyData, NegotiateProtocolVersion, ParameterStatus, SecretKey};
 
 use crate::error::WireError;
 use crate::sqlstate::SqlState;
@@ -113,83 +116,60 @@ pub const LOAD_BALANCE_DECLINED: u8 = b'N';
 
 /// AuthenticationOk.
 pub fn authentication_ok(out: &mut BytesMut) {
-    typed(out, b'R', |out| out.put_u32(0));
+    put(out, &Authentication::Ok);
 }
 
 /// AuthenticationSASL: the mechanisms to choose from.
 pub fn authentication_sasl(out: &mut BytesMut, mechanisms: &[&str]) {
-    typed(out, b'R', |out| {
-        out.put_u32(10);
-        for mechanism in mechanisms {
-            put_text(out, mechanism);
-        }
-        out.put_u8(0);
-    });
+    put(out, &Authentication::SASL(mechanisms.iter().map(|mechanism| text_without_zero(mechanism)).collect()));
 }
 
 /// AuthenticationSASLContinue: a step of the mechanism.
 pub fn authentication_sasl_continue(out: &mut BytesMut, data: &[u8]) {
-    typed(out, b'R', |out| {
-        out.put_u32(11);
-        out.put_slice(data);
-    });
+    put(out, &Authentication::SASLContinue(Bytes::copy_from_slice(data)));
 }
 
 /// AuthenticationSASLFinal: the last step of the mechanism.
 pub fn authentication_sasl_final(out: &mut BytesMut, data: &[u8]) {
-    typed(out, b'R', |out| {
-        out.put_u32(12);
-        out.put_slice(data);
-    });
+    put(out, &Authentication::SASLFinal(Bytes::copy_from_slice(data)));
 }
 
 /// ParameterStatus.
 pub fn parameter_status(out: &mut BytesMut, name: &str, value: &str) {
-    typed(out, b'S', |out| {
-        put_text(out, name);
-        put_text(out, value);
-    });
+    put(out, &ParameterStatus::new(text_without_zero(name), text_without_zero(value)));
 }
 
 /// BackendKeyData. The key has 4 bytes in protocol 3.0, and up to 256 in 3.2.
 pub fn backend_key_data(out: &mut BytesMut, process_id: i32, secret: &[u8]) {
-    typed(out, b'K', |out| {
-        out.put_i32(process_id);
-        out.put_slice(secret);
-    });
+    put(out, &BackendKeyData::new(process_id, SecretKey::Bytes(Bytes::copy_from_slice(secret))));
 }
 
 /// NegotiateProtocolVersion: the newest version spoken here, and the options not known here.
 pub fn negotiate_protocol_version(out: &mut BytesMut, version: Version, options_unknown: &[String]) {
-    typed(out, b'v', |out| {
-        out.put_u32(version.code());
-        // A startup packet that is read at all has fewer options than fit.
-        out.put_u32(u32::try_from(options_unknown.len()).unwrap_or(u32::MAX));
-        for option in options_unknown {
-            put_text(out, option);
-        }
-    });
+    let options = options_unknown.iter().map(|option| text_without_zero(option)).collect();
+    put(out, &NegotiateProtocolVersion::new(version.code().cast_signed(), options));
 }
 
 /// ErrorResponse.
 pub fn error_response(out: &mut BytesMut, report: &Report) {
-    typed(out, b'E', |out| put_report(out, report));
+    put(out, &ErrorResponse::new(fields(report)));
 }
 
 /// NoticeResponse.
 pub fn notice_response(out: &mut BytesMut, report: &Report) {
-    typed(out, b'N', |out| put_report(out, report));
+    put(out, &NoticeResponse::new(fields(report)));
 }
 
 /// ReadyForQuery.
 pub fn ready_for_query(out: &mut BytesMut, status: TransactionStatus) {
-    typed(out, b'Z', |out| {
-        out.put_u8(match status {
-            TransactionStatus::Idle => b'I',
-            TransactionStatus::Open => b'T',
-            TransactionStatus::Failed => b'E',
-        });
-    });
+    put(
+        out,
+        &ReadyForQuery::new(match status {
+            TransactionStatus::Idle => response::TransactionStatus::Idle,
+            TransactionStatus::Open => response::TransactionStatus::Transaction,
+            TransactionStatus::Failed => response::TransactionStatus::Error,
+        }),
+    );
 }
 
 /// The client's choice of a mechanism.
@@ -218,7 +198,16 @@ pub fn sasl_initial_response(body: &[u8]) -> Result<SaslInitialResponse<'_>, Wir
     }
 }
 
-/// Writes a message: its type, the length that its body turns out to have, its body.
+/// Writes a message of pgwire's. One that is longer than its type may be, which only a text from a client could make, is
+/// left out whole: half of it would put client and server out of step.
+pub(crate) fn put(out: &mut BytesMut, message: &impl Message) {
+    let start = out.len();
+    if message.encode(out).is_err() {
+        out.truncate(start);
+    }
+}
+
+/// Writes a message that pgwire would copy first: its type, the length that its body turns out to have, its body.
 pub(crate) fn typed(out: &mut BytesMut, kind: u8, body: impl FnOnce(&mut BytesMut)) {
     out.put_u8(kind);
     let start = out.len();
@@ -231,15 +220,13 @@ pub(crate) fn typed(out: &mut BytesMut, kind: u8, body: impl FnOnce(&mut BytesMu
     }
 }
 
-/// Writes a terminated text. A zero byte inside would end it early and put client and server out of step: it is left out.
-pub(crate) fn put_text(out: &mut BytesMut, text: &str) {
-    for part in text.as_bytes().split(|&byte| byte == 0) {
-        out.put_slice(part);
-    }
-    out.put_u8(0);
+/// A text as a message may hold it. A zero byte inside would end it early and put client and server out of step: it is
+/// left out.
+pub(crate) fn text_without_zero(text: &str) -> String {
+    text.replace('\0', "")
 }
 
-fn put_report(out: &mut BytesMut, report: &Report) {
+fn fields(report: &Report) -> Vec<(u8, String)> {
     let position = report.position.map(|position| position.to_string());
     let fields = [
         (b'S', Some(report.severity.as_str())),
@@ -250,13 +237,7 @@ fn put_report(out: &mut BytesMut, report: &Report) {
         (b'H', report.hint.as_deref()),
         (b'P', position.as_deref()),
     ];
-    for (field, value) in fields {
-        if let Some(value) = value {
-            out.put_u8(field);
-            put_text(out, value);
-        }
-    }
-    out.put_u8(0);
+    fields.into_iter().filter_map(|(field, value)| value.map(|value| (field, text_without_zero(value)))).collect()
 }
 
 #[cfg(test)]
