@@ -195,6 +195,7 @@ fn text(bytes: &mut BytesMut, value: &Scalar, kind: PgType, zone: &TimeZone) {
         }
         Scalar::Date(days) => date(*days),
         Scalar::Time(microseconds) => timestamp(*microseconds, (kind == PgType::Timestamptz).then_some(zone)),
+        Scalar::Interval { months, days, microseconds } => interval(*months, *days, *microseconds),
         Scalar::Ints(values) if matches!(kind, PgType::Int2Vector | PgType::OidVector) => {
             values.iter().flatten().map(i64::to_string).collect::<Vec<_>>().join(" ")
         }
@@ -220,6 +221,31 @@ fn float(value: f64, shortest: &str, digits: i32) -> String {
     let mantissa = scientific.split('e').next().unwrap_or_default();
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{mantissa}e{sign}{:02}", exponent.abs())
+}
+
+/// `1 year 2 mons -3 days +04:05:06.5`: a part that follows a negative one shows its sign.
+fn interval(months: i32, days: i32, microseconds: i64) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut negative = false;
+    for (value, one, many) in [(months / 12, "year", "years"), (months % 12, "mon", "mons"), (days, "day", "days")] {
+        if value != 0 {
+            let sign = if negative && value > 0 { "+" } else { "" };
+            parts.push(format!("{sign}{value} {}", if value == 1 { one } else { many }));
+            negative = value < 0;
+        }
+    }
+    if microseconds != 0 || parts.is_empty() {
+        let sign = match (microseconds < 0, negative) {
+            (true, _) => "-",
+            (false, true) => "+",
+            (false, false) => "",
+        };
+        let (seconds, rest) = (microseconds.unsigned_abs() / 1_000_000, microseconds.unsigned_abs() % 1_000_000);
+        let fraction = if rest == 0 { String::new() } else { format!(".{rest:06}").trim_end_matches('0').to_owned() };
+        let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+        parts.push(format!("{sign}{hours:02}:{minutes:02}:{:02}{fraction}", seconds % 60));
+    }
+    parts.join(" ")
 }
 
 fn date(days: i32) -> String {
@@ -274,9 +300,10 @@ fn binary(bytes: &mut BytesMut, value: &Scalar, kind: PgType) -> Result<(), Clie
         (Scalar::Float4(value), _) => bytes.put_f32(*value),
         (Scalar::Float8(value), _) => bytes.put_f64(*value),
         (Scalar::Text(value), PgType::Numeric) => numeric(bytes, value)?,
-        (Scalar::Text(_), PgType::Interval) => {
-            return Err(ClientError::new(SqlState::FeatureNotSupported, "interval has no binary form here")
-                .with_hint("Ask for the text format, or cast it to text."));
+        (Scalar::Interval { months, days, microseconds }, _) => {
+            bytes.put_i64(*microseconds);
+            bytes.put_i32(*days);
+            bytes.put_i32(*months);
         }
         (Scalar::Text(value), PgType::Jsonb) => {
             bytes.put_u8(JSONB_VERSION);

@@ -32,6 +32,8 @@ states! {
     CardinalityViolation = "21000",
     NumberOutOfRange = "22003",
     DivisionByZero = "22012",
+    CardinalityViolation = "21000",
+    InvalidEscapeSequence = "22025",
     InvalidParameterValue = "22023",
     InvalidTextRepresentation = "22P02",
     ActiveTransaction = "25001",

@@ -2,6 +2,7 @@
 //! [`guard`]: no files, no DDL or DML of its own, memory and time limits for each query, nothing shared by sessions but
 //! the system tables themselves (`reference/crates.md` §3, "Safety").
 
+mod aggregates;
 mod bounded;
 mod catalog_functions;
 mod cells;
@@ -10,21 +11,25 @@ mod error;
 mod functions;
 mod guard;
 mod names;
+mod patterns;
 mod plans;
 mod provider;
 mod rewrite;
 mod subquery;
+mod widths;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::execution::SessionStateDefaults;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::{SQLOptions, SessionContext};
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::session_state::SessionStateBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::execution_plan::reset_plan_states;
@@ -137,6 +142,7 @@ impl Queries {
         config.options_mut().sql_parser.dialect = datafusion::config::Dialect::PostgreSQL;
         config.options_mut().sql_parser.map_string_types_to_utf8view = false;
         config.options_mut().sql_parser.collect_spans = true;
+        config.options_mut().sql_parser.parse_float_as_decimal = true;
         // Their state would go from one execution of a plan that is kept to the next.
         config.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
         config.options_mut().execution.time_zone = Some("+00:00".to_owned());
@@ -198,7 +204,12 @@ impl Engine {
 
     fn context(&self) -> &SessionContext {
         self.context.get_or_init(|| {
-            let context = SessionContext::new_with_config_rt(self.config.clone(), Arc::clone(&self.runtime));
+            let state = SessionStateBuilder::new()
+                .with_config(self.config.clone())
+                .with_runtime_env(Arc::clone(&self.runtime))
+                .with_default_features();
+            let planners = [vec![Arc::new(aggregates::Aggregates) as _], SessionStateDefaults::default_expr_planners()];
+            let context = SessionContext::new_with_state(state.with_expr_planners(planners.concat()).build());
             let database = self.config.options().catalog.default_catalog.clone();
             context.register_catalog(database, Arc::new(provider::SystemCatalog));
             functions::register(&context, &self.current);
@@ -211,7 +222,7 @@ impl Engine {
 
     async fn plan(&self, statement: &Statement) -> Result<LogicalPlan, QueryError> {
         guard::check(statement)?;
-        let statement = guard::rewrite(statement.clone());
+        let statement = guard::rewrite(statement.clone())?;
         let state = self.context().state();
         let plan = state.statement_to_plan(DataFusionStatement::Statement(Box::new(statement))).await?;
         SQLOptions::new()
@@ -219,7 +230,7 @@ impl Engine {
             .with_allow_dml(false)
             .with_allow_statements(false)
             .verify_plan(&plan)?;
-        Ok(plan)
+        Ok(widths::apply(plan)?)
     }
 
     async fn describe(&self, statement: &Statement, declared: &[Option<PgType>]) -> Result<Described, QueryError> {
@@ -229,7 +240,15 @@ impl Engine {
         // Planned again with values, since the type of `$1` itself is known only then.
         let values: Vec<_> = parameters.iter().map(|kind| cells::null_of(*kind)).collect();
         let plan = if values.is_empty() { plan } else { plan.with_param_values(values)? };
-        Ok(Described { parameters, columns: names::columns(statement, plan.schema()) })
+        Ok(Described { parameters, columns: self.columns(statement, plan)? })
+    }
+
+    /// The columns of a plan: what unions and CASE have in common is known only when it is analysed.
+    fn columns(&self, statement: &Statement, plan: LogicalPlan) -> Result<Vec<OutputColumn>, QueryError> {
+        let state = self.context().state();
+        let plan = subquery::run_apart(plan, &subquery::Runner::new(&state, self.task_context()))?.data;
+        let plan = state.analyzer().execute_and_check(plan, &state.config_options().as_ref().clone(), |_, _| {})?;
+        Ok(names::columns(statement, plan.schema()))
     }
 
     async fn plan_to_execute(&self, statement: &Statement, parameters: &[Scalar]) -> Result<Planned, QueryError> {
@@ -240,12 +259,13 @@ impl Engine {
         } else {
             plan.with_param_values(parameters.iter().map(cells::to_value).collect::<Vec<_>>())?
         };
-        let columns = names::columns(statement, plan.schema());
         let state = self.context().state();
         let apart = subquery::run_apart(plan, &subquery::Runner::new(&state, self.task_context()))?;
         // What runs apart reads the snapshot of now.
         let keep = keep && !apart.transformed;
-        let physical = state.create_physical_plan(&apart.data).await?;
+        let optimized = state.optimize(&apart.data)?;
+        let columns = names::columns(statement, optimized.schema());
+        let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
         // Every step yields now and then, not only those that read tables: a join of large inputs would otherwise hold its
         // thread, and neither the deadline nor a cancel request would be looked at.
         let physical =

@@ -7,6 +7,8 @@
 mod access;
 #[path = "it/command_line.rs"]
 mod command_line;
+#[path = "it/differential.rs"]
+mod differential;
 #[path = "it/driver.rs"]
 mod driver;
 #[path = "it/families.rs"]
@@ -39,6 +41,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(families::trials());
     trials.extend(access::trials());
     trials.extend(command_line::trials());
+    trials.extend(differential::trials());
     trials.extend(driver::trials());
     trials.extend(limits::trials());
     trials.extend(pipeline::trials());

@@ -4,6 +4,7 @@
 
 mod certificates;
 mod client;
+mod postgres;
 mod psql;
 mod repository;
 mod server;
@@ -11,6 +12,7 @@ pub mod slt;
 
 pub use certificates::Authority;
 pub use client::{Answer, Client, Column, Login, Outcome, Protocol, Refused, Report, Send};
+pub use postgres::Postgres;
 pub use psql::{Ran, psql, psql_with};
 pub use repository::{files_under, repository_root, tracked_files};
 pub use server::{ADMIN, ADMIN_PASSWORD, DATABASE, NODE, Server, ServerOptions, Store, binary_beside};

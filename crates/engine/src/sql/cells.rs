@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch};
 use datafusion::arrow::datatypes::{
-    DataType, Date32Type, Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimeUnit,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    DataType, Date32Type, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
+    Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit,
+    TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::LogicalPlan;
 
 use super::error::QueryError;
+use super::functions::arithmetic::QUOTIENT;
 use crate::error::SqlState;
 use crate::tables::PG_TYPE;
 
@@ -72,6 +74,9 @@ pub enum Scalar {
     Date(i32),
     /// Microseconds since 1970-01-01.
     Time(i64),
+    /// An interval: its parts do not turn into each other.
+    #[expect(missing_docs, reason = "the names say it")]
+    Interval { months: i32, days: i32, microseconds: i64 },
     /// A one-dimensional array of texts.
     Texts(Vec<Option<String>>),
     /// A one-dimensional array of integers.
@@ -197,6 +202,9 @@ pub(super) fn to_value(scalar: &Scalar) -> ScalarValue {
         Scalar::Bytes(value) => ScalarValue::Binary(Some(value.clone())),
         Scalar::Date(value) => ScalarValue::Date32(Some(*value)),
         Scalar::Time(value) => ScalarValue::TimestampMicrosecond(Some(*value), Some("+00:00".into())),
+        Scalar::Interval { months, days, microseconds } => ScalarValue::IntervalMonthDayNano(Some(
+            IntervalMonthDayNanoType::make_value(*months, *days, microseconds.saturating_mul(1_000)),
+        )),
         Scalar::Texts(values) => ScalarValue::List(ScalarValue::new_list(
             &values.iter().map(|value| ScalarValue::Utf8(value.clone())).collect::<Vec<_>>(),
             &DataType::Utf8,
@@ -244,9 +252,70 @@ fn scalar(column: &ArrayRef, row: usize, kind: PgType) -> Result<Scalar, QueryEr
         DataType::Date32 => Scalar::Date(column.as_primitive::<Date32Type>().value(row)),
         DataType::Timestamp(unit, _) => Scalar::Time(microseconds(column, row, unit)?),
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => list(column, row, kind)?,
+        kind if *kind == QUOTIENT => {
+            let exact = ArrayFormatter::try_new(column, &FormatOptions::default())?.value(row).to_string();
+            Scalar::Text(quotient(&exact))
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let value = column.as_primitive::<IntervalMonthDayNanoType>().value(row);
+            Scalar::Interval { months: value.months, days: value.days, microseconds: value.nanoseconds / 1_000 }
+        }
+        DataType::Duration(unit) => duration(column, row, unit)?,
         _ => Scalar::Text(ArrayFormatter::try_new(column, &FormatOptions::default())?.value(row).to_string()),
     })
 }
+
+/// A quotient with as many digits as PostgreSQL gives it: at least sixteen that count, in groups of four.
+fn quotient(exact: &str) -> String {
+    let Some((whole, fraction)) = exact.split_once('.') else { return exact.to_owned() };
+    let digits = whole.trim_start_matches('-').trim_start_matches('0').len();
+    let shown = match digits {
+        0 => 20,
+        count => 20usize.saturating_sub(count.div_ceil(4).saturating_mul(4)),
+    };
+    let Some((kept, rest)) = fraction.split_at_checked(shown) else { return exact.to_owned() };
+    if rest.is_empty() {
+        return exact.to_owned();
+    }
+    let up = rest.starts_with(|c: char| c >= '5');
+    rounded(whole, kept, up)
+}
+
+/// Digits with the last one raised, or not.
+fn rounded(whole: &str, fraction: &str, up: bool) -> String {
+    let mut digits: Vec<char> = format!("{whole}.{fraction}").chars().collect();
+    let mut carry = up;
+    for digit in digits.iter_mut().rev().filter(|c| c.is_ascii_digit()) {
+        if !carry {
+            break;
+        }
+        carry = *digit == '9';
+        *digit = if carry { '0' } else { char::from_u32(u32::from(*digit) + 1).unwrap_or('9') };
+    }
+    let text: String = digits.into_iter().collect();
+    let text = match (carry, text.strip_prefix('-')) {
+        (false, _) => text,
+        (true, Some(positive)) => format!("-1{positive}"),
+        (true, None) => format!("1{text}"),
+    };
+    text.trim_end_matches('.').to_owned()
+}
+
+/// The time between two timestamps; PostgreSQL counts its days.
+fn duration(column: &ArrayRef, row: usize, unit: &TimeUnit) -> Result<Scalar, QueryError> {
+    let range = || QueryError::new(SqlState::DatetimeFieldOverflow, "interval out of range");
+    let microseconds = match unit {
+        TimeUnit::Second => column.as_primitive::<DurationSecondType>().value(row).checked_mul(1_000_000),
+        TimeUnit::Millisecond => column.as_primitive::<DurationMillisecondType>().value(row).checked_mul(1_000),
+        TimeUnit::Microsecond => Some(column.as_primitive::<DurationMicrosecondType>().value(row)),
+        TimeUnit::Nanosecond => Some(column.as_primitive::<DurationNanosecondType>().value(row) / 1_000),
+    }
+    .ok_or_else(range)?;
+    let days = i32::try_from(microseconds / MICROSECONDS_A_DAY).map_err(|_| range())?;
+    Ok(Scalar::Interval { months: 0, days, microseconds: microseconds % MICROSECONDS_A_DAY })
+}
+
+const MICROSECONDS_A_DAY: i64 = 86_400_000_000;
 
 fn microseconds(column: &ArrayRef, row: usize, unit: &TimeUnit) -> Result<i64, QueryError> {
     let range = || QueryError::new(SqlState::DatetimeFieldOverflow, "timestamp out of range");

@@ -212,6 +212,9 @@ fn plan(text: &str) -> QueryError {
         return QueryError::new(SqlState::GroupingError, sentence(text));
     }
     for (words, sqlstate) in [
+        ("requires a boolean expression", SqlState::DatatypeMismatch),
+        ("Cannot create filter with non-boolean predicate", SqlState::DatatypeMismatch),
+        ("Failed to coerce then", SqlState::DatatypeMismatch),
         ("Failed to coerce arguments", SqlState::UndefinedFunction),
         ("Error during planning: Failed to coerce", SqlState::UndefinedFunction),
         ("does not support zero arguments", SqlState::UndefinedFunction),
@@ -233,6 +236,12 @@ fn plan(text: &str) -> QueryError {
 fn execution(text: &str) -> QueryError {
     if text.contains("Divide by zero") || text.contains("divide by zero") {
         return QueryError::new(SqlState::DivisionByZero, "division by zero");
+    }
+    if text.contains("returned more than one row") || text.contains("more than one row") {
+        return QueryError::new(
+            SqlState::CardinalityViolation,
+            "more than one row returned by a subquery used as an expression",
+        );
     }
     QueryError::new(SqlState::DataException, sentence(text))
 }

@@ -1,5 +1,7 @@
 //! Functions that PostgreSQL and Vertica clients expect and DataFusion does not have.
 
+pub(super) mod arithmetic;
+
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;

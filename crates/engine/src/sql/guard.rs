@@ -255,22 +255,27 @@ fn body(expression: &SetExpr) -> Option<&'static str> {
 }
 
 /// Makes a statement fit for DataFusion without changing what it means.
-pub(super) fn rewrite(mut statement: Statement) -> Statement {
-    let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut Rewriter);
+///
+/// # Errors
+/// When it cannot be said to DataFusion.
+pub(super) fn rewrite(mut statement: Statement) -> Result<Statement, QueryError> {
+    if let ControlFlow::Break(error) = VisitMut::visit(&mut statement, &mut Rewriter) {
+        return Err(error);
+    }
     super::rewrite::rewrite(&mut statement);
     if let Statement::Query(query) = &mut statement {
         super::names::make_unique(query);
     }
-    statement
+    Ok(statement)
 }
 
 struct Rewriter;
 
 impl VisitorMut for Rewriter {
-    type Break = ();
+    type Break = QueryError;
 
     /// Names of schemas and tables are found in any case, even quoted; functions live in no schema.
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<QueryError> {
         if let TableFactor::Table { name, args: Some(_), .. } = factor
             && name.0.len() > 1
             && let Some(last) = name.0.last().cloned()
@@ -280,7 +285,7 @@ impl VisitorMut for Rewriter {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_relation(&mut self, name: &mut ObjectName) -> ControlFlow<()> {
+    fn pre_visit_relation(&mut self, name: &mut ObjectName) -> ControlFlow<QueryError> {
         let known =
             last_part(name).is_some_and(|last| tables::all().any(|table| table.name.eq_ignore_ascii_case(last)));
         if known {
@@ -293,14 +298,17 @@ impl VisitorMut for Rewriter {
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<QueryError> {
         if let Expr::Function(function) = expression
             && function.name.0.len() > 1
             && let Some(last) = function.name.0.last().cloned()
         {
             function.name.0 = vec![last];
         }
-        ControlFlow::Continue(())
+        match super::patterns::rewrite(expression) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
     }
 }
 

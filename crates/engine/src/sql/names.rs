@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use datafusion::common::DFSchema;
-use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, Statement};
+use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, Statement, TrimWhereField};
 
 use super::OutputColumn;
 use super::cells::pg_type;
@@ -54,7 +54,15 @@ fn name_of(expression: &Expr) -> Option<String> {
         Expr::CompoundIdentifier(idents) => idents.last().map(folded),
         Expr::CompoundFieldAccess { root, .. } => name_of(root),
         Expr::Function(function) => function.name.0.last().and_then(|part| part.as_ident()).map(folded),
-        Expr::Cast { expr, data_type, .. } => Some(name_of(expr).unwrap_or_else(|| type_name(&data_type.to_string()))),
+        Expr::Cast { expr, data_type, .. } => {
+            // What is named by its own type is named anew by the type it is cast to.
+            let inner = name_of(expr).filter(|_| {
+                !matches!(expr.as_ref(), Expr::Value(_) | Expr::Cast { .. } | Expr::TypedString(_) | Expr::Nested(_))
+            });
+            Some(inner.unwrap_or_else(|| type_name(&data_type.to_string())))
+        }
+        Expr::TypedString(typed) => Some(type_name(&typed.data_type.to_string())),
+        Expr::Interval(_) => Some("interval".to_owned()),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
         Expr::Case { else_result: Some(result), .. } => Some(name_of(result).unwrap_or_else(|| "case".to_owned())),
         Expr::Case { .. } => Some("case".to_owned()),
@@ -65,7 +73,10 @@ fn name_of(expression: &Expr) -> Option<String> {
             .filter(|name| name != "?column?"),
         Expr::Array(_) => Some("array".to_owned()),
         Expr::Extract { .. } => Some("extract".to_owned()),
+        Expr::Substring { shorthand: true, .. } => Some("substr".to_owned()),
         Expr::Substring { .. } => Some("substring".to_owned()),
+        Expr::Trim { trim_where: Some(TrimWhereField::Leading), .. } => Some("ltrim".to_owned()),
+        Expr::Trim { trim_where: Some(TrimWhereField::Trailing), .. } => Some("rtrim".to_owned()),
         Expr::Trim { .. } => Some("btrim".to_owned()),
         Expr::Position { .. } => Some("position".to_owned()),
         Expr::Ceil { .. } => Some("ceil".to_owned()),
@@ -90,6 +101,7 @@ fn type_name(written: &str) -> String {
         "varchar" | "character varying" => "varchar",
         "decimal" => "numeric",
         "timestamp with time zone" => "timestamptz",
+        "timestamp without time zone" => "timestamp",
         other => other,
     }
     .to_owned()
@@ -102,12 +114,13 @@ pub(super) fn make_unique(query: &mut Query) {
     let mut seen = BTreeSet::new();
     for (index, item) in select.projection.iter_mut().enumerate() {
         let shown = match &*item {
-            SelectItem::UnnamedExpr(Expr::Value(_)) => format!("literal {index}"),
+            SelectItem::UnnamedExpr(Expr::Value(_) | Expr::Cast { .. }) => format!("literal {index}"),
             SelectItem::UnnamedExpr(expression) => name_of(expression).unwrap_or_else(|| expression.to_string()),
             SelectItem::ExprWithAlias { alias, .. } => folded(alias),
             _ => continue,
         };
-        let literal = matches!(&*item, SelectItem::UnnamedExpr(Expr::Value(_)));
+        // A cast is called by what is in it, for DataFusion.
+        let literal = matches!(&*item, SelectItem::UnnamedExpr(Expr::Value(_) | Expr::Cast { .. }));
         if seen.insert(shown) && !literal {
             continue;
         }

@@ -1,0 +1,214 @@
+//! Patterns that DataFusion would read in another way, said in its own words; those it has no words for are refused.
+
+use sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
+    ValueWithSpan,
+};
+
+use super::error::QueryError;
+use crate::error::SqlState;
+
+type Result<T> = std::result::Result<T, QueryError>;
+
+/// Rewrites one expression; those within it come by themselves.
+pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
+    match expression {
+        Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
+            let Some(escape) = escape_char.take() else { return Ok(()) };
+            let escape = escape_of(&escape)?;
+            if escape == Some('\\') {
+                return Ok(());
+            }
+            let written = literal(pattern).ok_or_else(|| unsupported("ESCAPE with a pattern that is no literal"))?;
+            **pattern = text(like(&written, escape)?);
+            Ok(())
+        }
+        Expr::SimilarTo { negated, expr, pattern, escape_char } => {
+            let escape = match escape_char {
+                Some(escape) => escape_of(escape)?,
+                None => Some('\\'),
+            };
+            let written = literal(pattern).ok_or_else(|| unsupported("SIMILAR TO a pattern that is no literal"))?;
+            let matched = Expr::BinaryOp {
+                left: Box::new(Expr::Nested(expr.clone())),
+                op: BinaryOperator::PGRegexMatch,
+                right: Box::new(text(similar(&written, escape)?)),
+            };
+            let matched = Expr::Nested(Box::new(matched));
+            *expression =
+                if *negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(matched) } } else { matched };
+            Ok(())
+        }
+        Expr::Function(function) if is_to_char(function) => format_of(function),
+        _ => Ok(()),
+    }
+}
+
+fn unsupported(what: &str) -> QueryError {
+    QueryError::new(SqlState::FeatureNotSupported, format!("{what} is not supported"))
+}
+
+fn literal(expression: &Expr) -> Option<String> {
+    match expression {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn text(pattern: String) -> Expr {
+    Expr::value(Value::SingleQuotedString(pattern))
+}
+
+fn escape_of(escape: &ValueWithSpan) -> Result<Option<char>> {
+    let Value::SingleQuotedString(written) = &escape.value else {
+        return Err(unsupported("ESCAPE with something that is no literal"));
+    };
+    let mut characters = written.chars();
+    match (characters.next(), characters.next()) {
+        (first, None) => Ok(first),
+        _ => Err(QueryError {
+            hint: Some("Escape string must be empty or one character.".to_owned()),
+            ..QueryError::new(SqlState::InvalidEscapeSequence, "invalid escape string")
+        }),
+    }
+}
+
+/// A LIKE pattern with a backslash for its escape character.
+fn like(pattern: &str, escape: Option<char>) -> Result<String> {
+    let mut written = String::new();
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        let (character, escaped) = if Some(character) == escape {
+            let next = characters.next().ok_or_else(|| {
+                QueryError::new(SqlState::InvalidEscapeSequence, "LIKE pattern must not end with escape character")
+            })?;
+            (next, true)
+        } else {
+            (character, false)
+        };
+        if character == '\\' || escaped && matches!(character, '%' | '_') {
+            written.push('\\');
+        }
+        written.push(character);
+    }
+    Ok(written)
+}
+
+/// A SIMILAR TO pattern as a regular expression.
+fn similar(pattern: &str, escape: Option<char>) -> Result<String> {
+    let mut written = String::from("^(?:");
+    let mut characters = pattern.chars();
+    let mut in_class = false;
+    while let Some(character) = characters.next() {
+        if Some(character) == escape {
+            let next = characters.next().unwrap_or(character);
+            if !next.is_alphanumeric() {
+                written.push('\\');
+            } else if Some(next) != escape {
+                return Err(unsupported("this escape in SIMILAR TO"));
+            }
+            written.push(next);
+            continue;
+        }
+        match character {
+            '[' => in_class = true,
+            ']' => in_class = false,
+            _ => {}
+        }
+        match character {
+            '%' if !in_class => written.push_str("(?s:.*)"),
+            '_' if !in_class => written.push_str("(?s:.)"),
+            '(' if !in_class => written.push_str("(?:"),
+            '.' | '^' | '$' | '\\' if !in_class => {
+                written.push('\\');
+                written.push(character);
+            }
+            '\\' => written.push_str("\\\\"),
+            other => written.push(other),
+        }
+    }
+    written.push_str(")$");
+    Ok(written)
+}
+
+fn is_to_char(function: &Function) -> bool {
+    let name = function.name.0.last().and_then(|part| part.as_ident());
+    name.is_some_and(|name| name.value.eq_ignore_ascii_case("to_char"))
+}
+
+/// What the parts of a date and time are called here and there, longest first where one begins another.
+const PARTS: [(&str, &str); 10] = [
+    ("YYYY", "%Y"),
+    ("YY", "%y"),
+    ("MM", "%m"),
+    ("DDD", "%j"),
+    ("DD", "%d"),
+    ("HH24", "%H"),
+    ("HH12", "%I"),
+    ("MI", "%M"),
+    ("MS", "%3f"),
+    ("SS", "%S"),
+];
+
+/// Puts DataFusion's pattern into a call of `to_char`, where each part has its like.
+fn format_of(function: &mut Function) -> Result<()> {
+    let refused = || QueryError {
+        hint: Some(
+            "Literal patterns of YYYY, YY, MM, DD, DDD, HH24, HH12, MI, SS and MS are understood, and text in double \
+             quotes."
+                .to_owned(),
+        ),
+        ..unsupported("this pattern of to_char")
+    };
+    let FunctionArguments::List(list) = &mut function.args else { return Err(refused()) };
+    let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))] = list.args.as_mut_slice() else {
+        return Err(refused());
+    };
+    let written = literal(pattern).ok_or_else(refused)?;
+    let mut rest = written.as_str();
+    let mut told = String::new();
+    while let Some(first) = rest.chars().next() {
+        if let Some((part, own)) = PARTS.iter().find(|(part, _)| rest.starts_with(part)) {
+            told.push_str(own);
+            rest = rest.get(part.len()..).unwrap_or_default();
+            continue;
+        }
+        rest = rest.get(first.len_utf8()..).unwrap_or_default();
+        match first {
+            '"' => {
+                let (quoted, after) = rest.split_once('"').ok_or_else(refused)?;
+                if quoted.contains('\\') {
+                    return Err(refused());
+                }
+                told.push_str(&quoted.replace('%', "%%"));
+                rest = after;
+            }
+            ' ' | '-' | '/' | '.' | ',' | ':' | ';' => told.push(first),
+            _ => return Err(refused()),
+        }
+    }
+    *pattern = text(told);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_become_backslashes() {
+        for (pattern, expected) in [("a!%c", "a\\%c"), ("a!!%", "a!%"), ("a\\_", "a\\\\_"), ("a!b", "ab")] {
+            assert_eq!(like(pattern, Some('!')), Ok(expected.to_owned()), "{pattern}");
+        }
+        assert_eq!(like("a!", Some('!')).map_err(|error| error.sqlstate), Err(SqlState::InvalidEscapeSequence));
+    }
+
+    #[test]
+    fn similar_patterns_are_whole_regular_expressions() {
+        for (pattern, expected) in
+            [("a%", "^(?:a(?s:.*))$"), ("(a|b)_", "^(?:(?:a|b)(?s:.))$"), ("a.b", "^(?:a\\.b)$"), ("\\%", "^(?:\\%)$")]
+        {
+            assert_eq!(similar(pattern, Some('\\')), Ok(expected.to_owned()), "{pattern}");
+        }
+    }
+}

@@ -1,0 +1,325 @@
+-- Literals, widths and arithmetic.
+SELECT 1
+SELECT 2147483647
+SELECT 2147483648
+SELECT -7
+SELECT 7 + 2 AS x
+SELECT 7 - 2 AS x
+SELECT 7 * 2 AS x
+SELECT 7 / 2 AS x
+SELECT 7 % 2 AS x
+SELECT 7.5 + 2 AS x
+SELECT 7.5 - 2 AS x
+SELECT 7.5 * 2 AS x
+SELECT 7.5 / 2 AS x
+SELECT 7.5 % 2 AS x
+SELECT 2147483647 + 1 AS x
+SELECT 2147483647 - 1 AS x
+SELECT 2147483647 * 1 AS x
+SELECT 2147483647 / 1 AS x
+SELECT 2147483647 % 1 AS x
+SELECT 9223372036854775807 + 1 AS x
+SELECT 9223372036854775807 - 1 AS x
+SELECT 9223372036854775807 * 1 AS x
+SELECT 9223372036854775807 / 1 AS x
+SELECT 9223372036854775807 % 1 AS x
+SELECT -7 + 2 AS x
+SELECT -7 - 2 AS x
+SELECT -7 * 2 AS x
+SELECT -7 / 2 AS x
+SELECT -7 % 2 AS x
+SELECT 3::int8 + 4 AS x
+SELECT 3::int8 - 4 AS x
+SELECT 3::int8 * 4 AS x
+SELECT 3::int8 / 4 AS x
+SELECT 3::int8 % 4 AS x
+SELECT 2::int2 + 3::int2 AS x
+SELECT 2::int2 - 3::int2 AS x
+SELECT 2::int2 * 3::int2 AS x
+SELECT 2::int2 / 3::int2 AS x
+SELECT 2::int2 % 3::int2 AS x
+SELECT 1.5 + 2.25 AS x
+SELECT 1.5 - 2.25 AS x
+SELECT 1.5 * 2.25 AS x
+SELECT 1.5 / 2.25 AS x
+SELECT 1.5 % 2.25 AS x
+SELECT 7 + 0 AS x
+SELECT 7 - 0 AS x
+SELECT 7 * 0 AS x
+SELECT 7 / 0 AS x
+SELECT 7 % 0 AS x
+SELECT 7.0 + 0 AS x
+SELECT 7.0 - 0 AS x
+SELECT 7.0 * 0 AS x
+SELECT 7.0 / 0 AS x
+SELECT 7.0 % 0 AS x
+SELECT 1e3 + 3 AS x
+SELECT 1e3 - 3 AS x
+SELECT 1e3 * 3 AS x
+SELECT 1e3 / 3 AS x
+SELECT 1.5::float8 + 2 AS x
+SELECT 1.5::float8 - 2 AS x
+SELECT 1.5::float8 * 2 AS x
+SELECT 1.5::float8 / 2 AS x
+SELECT 0.1::float4 + 3 AS x
+SELECT 0.1::float4 - 3 AS x
+SELECT 0.1::float4 * 3 AS x
+SELECT 0.1::float4 / 3 AS x
+SELECT 1, 1, 'a', 'a', NULL, true, 1.50, 1e2
+SELECT 1 AS a, 2 AS a
+SELECT 99999999999999999999
+SELECT -2147483648
+SELECT 1 + NULL
+SELECT 5 / 2 * 2.0 AS x
+SELECT 1.10 + 2.2
+SELECT 123456789.123456789 * 2
+SELECT 10.0 / 4
+SELECT 1 / 3.0
+SELECT 20000.0 / 3
+SELECT 2 ^ 3
+SELECT abs(-3), abs(-3.5), sign(-2)
+SELECT round(2.5), round(3.567, 2), round(2.5::float8)
+SELECT ceil(1.2), floor(1.7), trunc(1.75, 1)
+SELECT ceil(1.2::float8), floor(1.7::float8), trunc(1.75::float8)
+SELECT mod(7, 3), mod(7.5, 2)
+SELECT power(2, 3), power(2.0, 3)
+SELECT sqrt(4), sqrt(2::float8)
+SELECT exp(0::float8), ln(1::float8)
+SELECT greatest(1, 2, 3), least(1.5, 2)
+SELECT 1 = 1.0, 1 < 2, 2 >= 3
+SELECT 5 & 3, 5 | 3, 5 # 3, 1 << 4, 256 >> 2
+SELECT 1::int8, 1::int2, 1::float4, 1::float8, 1::numeric, 1::numeric(10,2), 1::text
+SELECT 40000::int2
+SELECT 3000000000::int4
+SELECT '12'::int4, ' 12 '::int4, '12'::int8, '1.5'::numeric, '1.50'::float8
+SELECT 'x'::int4
+SELECT 'x'::float8
+SELECT 'x'::numeric
+SELECT 'x'::bool
+SELECT '99999999999'::int4
+SELECT 't'::bool, 'no'::bool, 1::bool, true::int4, true::text
+SELECT 1.5::int4, 2.5::int4, -1.5::int4, 2.5::float8::int4
+SELECT 0.1::float4, 0.1::float8, 1e20::float8, 1e-7::float8, 'NaN'::float8, 'Infinity'::float8
+-- Text.
+SELECT length('abc'), char_length('äö'), octet_length('äö'), bit_length('a')
+SELECT upper('a'), lower('A'), initcap('ab cd')
+SELECT 'a' || 'b', 'a' || 1, 1 || 'a', NULL || 'a'
+SELECT concat('a', 1, NULL, true), concat_ws(',', 'a', NULL, 'b')
+SELECT substring('abcdef' from 2 for 3), substring('abcdef', 2), substr('abcdef', 2, 2)
+SELECT left('abcdef', 2), right('abcdef', 2), left('abcdef', -2)
+SELECT position('c' in 'abc'), strpos('abc', 'c')
+SELECT trim('  a '), ltrim('xxa', 'x'), rtrim('axx', 'x'), btrim('xax', 'x'), trim(both 'x' from 'xax')
+SELECT replace('abc', 'b', 'x'), translate('abc', 'ab', 'xy'), reverse('abc'), repeat('ab', 2)
+SELECT lpad('a', 3, 'x'), rpad('a', 3, 'x'), lpad('abc', 2)
+SELECT split_part('a,b,c', ',', 2), ascii('a'), chr(97), md5('a')
+SELECT starts_with('abc', 'ab'), overlay('abcdef' placing 'x' from 2 for 3)
+SELECT 'abc' LIKE 'a%', 'abc' LIKE '_b_', 'abc' NOT LIKE 'b%', 'ABC' ILIKE 'a%', 'abc' ~~ 'a%'
+SELECT 'a%c' LIKE 'a!%c' ESCAPE '!', 'abc' LIKE 'a!%c' ESCAPE '!', 'a/_' LIKE 'a//_' ESCAPE '/'
+SELECT 'a_b' LIKE 'a\_b', 'axb' LIKE 'a\_b', 'a_b' LIKE 'a^_b' ESCAPE '^'
+SELECT 'abc' ~ '^a', 'abc' !~ '^a', 'ABC' ~* '^a', 'ABC' !~* '^a'
+SELECT 'abc' SIMILAR TO 'a%', 'abc' SIMILAR TO '(a|b)%', 'abc' SIMILAR TO 'b', 'abc' SIMILAR TO '_b_', 'abc' NOT SIMILAR TO 'a'
+SELECT regexp_replace('foobar', 'o+', 'x'), regexp_replace('foobar', 'o', 'x', 'g')
+SELECT quote_literal('a''b'), quote_ident('a b')
+SELECT to_hex(255), 'a'::varchar, 'abc'::varchar(2)
+SELECT E'a\nb', 'a''b', $$x$$
+SELECT 'a' < 'b', 'a' = 'A', 'a' IN ('a', 'b'), 'b' BETWEEN 'a' AND 'c'
+SELECT 'abc' COLLATE "C"
+SELECT format('%s-%s', 'a', 1)
+SELECT coalesce(NULL, 'x'), nullif(1, 1), nullif('a', 'b')
+SELECT encode('abc'::bytea, 'hex'), decode('616263', 'hex')
+SELECT '\xdeadbeef'::bytea, 'abc'::bytea
+-- Truths, NULLs, CASE.
+SELECT true AND NULL, false AND NULL, true OR NULL, NOT true
+SELECT NULL IS NULL, 1 IS NOT NULL, true IS TRUE, NULL::bool IS UNKNOWN
+SELECT 1 IS DISTINCT FROM 2, NULL IS DISTINCT FROM NULL, 1 IS NOT DISTINCT FROM NULL
+SELECT CASE WHEN true THEN 1 ELSE 2 END, CASE 1 WHEN 1 THEN 'a' END
+SELECT CASE WHEN false THEN 1 ELSE 2.5 END
+SELECT 1 IN (1, 2), 1 NOT IN (2, NULL), 3 BETWEEN 1 AND 5, 3 NOT BETWEEN 1 AND 2
+SELECT bool_and(is_primary), bool_or(is_primary), every(true) FROM nodes
+-- Dates, times, intervals.
+SELECT '2024-01-31'::date, date '2024-02-01'
+SELECT timestamp '2024-01-31 12:00:00', '2024-01-31 12:00:00.5'::timestamp
+SELECT timestamptz '2024-01-31 12:00:00+02', '2024-01-31 12:00:00'::timestamptz
+SELECT '2024-01-31'::date + 1, '2024-01-31'::date - 1, '2024-03-01'::date - '2024-02-01'::date
+SELECT interval '1 day', interval '1 month 2 days 03:04:05', interval '90 minutes'
+SELECT interval '1 year 2 months', interval '-1 day', interval '1.5 hours', interval '100 hours'
+SELECT '1 day'::interval, interval '1' day, interval '0'
+SELECT timestamp '2024-01-31 12:00:00' + interval '1 month', timestamp '2024-01-31' - interval '1 hour'
+SELECT timestamp '2024-01-31 12:00:00' - timestamp '2024-01-30 11:00:00'
+SELECT date '2024-01-31' + interval '1 day'
+SELECT interval '1 day' + interval '2 hours', interval '1 day' * 2
+SELECT extract(year from timestamp '2024-01-31 12:34:56.5'), extract(month from date '2024-01-31')
+SELECT extract(epoch from timestamp '2024-01-31 12:34:56.5'), extract(second from timestamp '2024-01-31 12:34:56.5')
+SELECT extract(dow from date '2024-01-31'), extract(doy from date '2024-01-31'), extract(hour from timestamp '2024-01-31 12:34:56')
+SELECT date_part('year', timestamp '2024-01-31 12:34:56')
+SELECT date_trunc('month', timestamp '2024-01-31 12:34:56'), date_trunc('hour', timestamp '2024-01-31 12:34:56')
+SELECT to_char(timestamp '2024-01-31 13:04:05', 'YYYY-MM-DD HH24:MI:SS')
+SELECT to_char(timestamp '2024-01-31 13:04:05', 'YYYY-MM-DD"T"HH24:MI:SS'), to_char(date '2024-01-05', 'DD.MM.YY')
+SELECT to_char(timestamp '2024-01-31 13:04:05.123', 'HH12:MI:SS.MS AM'), to_char(timestamp '2024-01-31', 'Mon Month Dy Day DDD')
+SELECT to_char(timestamp '2024-01-31', 'FMMonth DD, FMDDth')
+SELECT '12:34:56'::time, time '01:02:03.5'
+SELECT 'x'::date
+SELECT '2024-02-30'::date
+SELECT 'x'::timestamp
+SELECT interval 'x'
+SELECT timestamp '2024-01-31' < timestamp '2024-02-01', date '2024-01-01' = timestamp '2024-01-01'
+SELECT (timestamp '2024-01-31 12:00:00')::date, (timestamp '2024-01-31 12:00:00')::text, (date '2024-01-31')::text
+SELECT now() IS NOT NULL, current_timestamp = now(), current_date = now()::date
+SELECT now() - now()
+SELECT to_timestamp(0), make_date(2024, 1, 2)
+-- Other types.
+SELECT '10.0.0.1'::inet::text
+SELECT '10.0.0.0/8'::cidr::text
+SELECT '{"a": 1}'::json::text, '{"a": 1}'::json
+SELECT '{"a":1}'::jsonb
+SELECT ARRAY[1, 2, 3], ARRAY['a', 'b'], '{1,2}'::int4[], ARRAY[]::text[]
+SELECT (ARRAY[1, 2, 3])[2], array_length(ARRAY[1, 2], 1), cardinality(ARRAY[1, 2])
+SELECT 1 = ANY(ARRAY[1, 2]), 3 = ANY('{1,2}'::int4[]), 1 <> ALL(ARRAY[2, 3])
+SELECT ARRAY[1, 2] || 3, array_append(ARRAY[1], 2), array_to_string(ARRAY['a', 'b'], ',')
+SELECT string_to_array('a,b', ',')
+SELECT 1::oid, 'a'::name, 'a'::"char"
+SELECT '{x}'::int4[]
+SELECT '1'::nosuchtype
+-- Queries.
+SELECT count(*), count(node_id), count(DISTINCT subcluster_name) FROM nodes
+SELECT sum(port), avg(port), min(port), max(port) FROM network_addresses
+SELECT sum(node_id), min(node_name), max(node_name) FROM nodes
+SELECT avg(node_id - node_id + 3) FROM nodes
+SELECT sum(1), sum(1.5), avg(1.5), sum(1::float8), avg(2::float8) FROM nodes
+SELECT sum(port) FROM network_addresses WHERE false
+SELECT count(*) FILTER (WHERE is_primary) FROM nodes
+SELECT string_agg(node_name, ',' ORDER BY node_name) FROM nodes
+SELECT array_agg(node_name ORDER BY node_name) FROM nodes
+SELECT stddev(port), variance(port) FROM network_addresses
+SELECT subcluster_name, count(*) FROM nodes GROUP BY subcluster_name HAVING count(*) > 1
+SELECT subcluster_name, count(*) AS n FROM nodes GROUP BY 1 ORDER BY n DESC, 1
+SELECT upper(node_name) FROM nodes GROUP BY upper(node_name)
+SELECT DISTINCT subcluster_name FROM nodes
+SELECT DISTINCT ON (subcluster_name) subcluster_name, node_name FROM nodes ORDER BY subcluster_name, node_name
+SELECT n.node_name, a.name FROM nodes n JOIN network_addresses a ON a.node = n.node_name
+SELECT n.node_name, a.name FROM nodes n LEFT JOIN network_addresses a ON a.node = n.node_name AND a.name = 'a1'
+SELECT * FROM (SELECT count(*) FROM nodes) x
+SELECT count FROM (SELECT count(*) FROM nodes) x
+SELECT x.max FROM (SELECT max(node_name) FROM nodes) x
+SELECT "?column?" FROM (SELECT 1) x
+SELECT * FROM (SELECT 1, 'a') x
+SELECT * FROM (VALUES (1, 'a'), (2, 'b')) v(n, t)
+VALUES (1, 'a'), (2, NULL)
+WITH x AS (SELECT node_name FROM nodes) SELECT count(*) FROM x
+WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 5) SELECT sum(n) FROM t
+SELECT 1 UNION SELECT 2 UNION ALL SELECT 2
+SELECT 1 UNION SELECT 1.5
+SELECT 1 UNION SELECT 'a'
+SELECT 1, 2 UNION SELECT 1
+SELECT node_name FROM nodes INTERSECT SELECT node FROM network_addresses
+SELECT node_name FROM nodes EXCEPT SELECT node FROM network_addresses WHERE name = 'a1'
+SELECT EXISTS (SELECT 1 FROM nodes), EXISTS (SELECT 1 FROM nodes WHERE false)
+SELECT NOT EXISTS (SELECT 1 FROM nodes WHERE node_name = 'nope')
+SELECT node_name, EXISTS (SELECT 1 FROM network_addresses a WHERE a.node = n.node_name) FROM nodes n
+SELECT node_name FROM nodes n WHERE EXISTS (SELECT 1 FROM network_addresses a WHERE a.node = n.node_name AND a.port > 5440)
+SELECT node_name FROM nodes WHERE node_name IN (SELECT node FROM network_addresses)
+SELECT node_name, node_name IN (SELECT node FROM network_addresses) AS listed FROM nodes
+SELECT (SELECT count(*) FROM nodes), (SELECT max(name) FROM network_addresses)
+SELECT node_name, (SELECT count(*) FROM network_addresses a WHERE a.node = n.node_name) FROM nodes n
+SELECT node_name, (SELECT a.name FROM network_addresses a WHERE a.node = n.node_name) FROM nodes n
+SELECT (SELECT node_name FROM nodes)
+SELECT ARRAY(SELECT node_name FROM nodes ORDER BY node_name)
+SELECT array(SELECT 1)
+SELECT node_name, ARRAY(SELECT a.name FROM network_addresses a WHERE a.node = n.node_name) FROM nodes n
+SELECT n.node_name, x.name FROM nodes n CROSS JOIN LATERAL (SELECT a.name FROM network_addresses a WHERE a.node = n.node_name) x
+SELECT n.node_name, x.c FROM nodes n LEFT JOIN LATERAL (SELECT count(*) AS c FROM network_addresses a WHERE a.node = n.node_name) x ON true
+SELECT generate_series(1, 3)
+SELECT * FROM generate_series(1, 3)
+SELECT g FROM generate_series(1, 5, 2) g
+SELECT unnest(ARRAY[1, 2, 3])
+SELECT * FROM unnest(ARRAY['a', 'b']) u
+SELECT node_name, row_number() OVER (ORDER BY node_name) FROM nodes
+SELECT node_name, rank() OVER (ORDER BY subcluster_name), count(*) OVER () FROM nodes
+SELECT sum(port) OVER (PARTITION BY subcluster_name) FROM nodes
+SELECT lag(node_name) OVER (ORDER BY node_name) FROM nodes
+SELECT node_name FROM nodes ORDER BY node_name LIMIT 2 OFFSET 1
+SELECT node_name FROM nodes ORDER BY node_name FETCH FIRST 1 ROW ONLY
+SELECT node_name FROM nodes ORDER BY 1 DESC NULLS LAST LIMIT 1
+SELECT node_name || '-' || port FROM nodes
+SELECT n FROM nodes n WHERE false
+SELECT nodes.* FROM nodes WHERE false
+SELECT node_name AS "Name", port "P" FROM nodes
+SELECT NODE_NAME FROM NODES
+SELECT a.port / b.port FROM nodes a, nodes b WHERE b.port <> 0 AND a.port <> 0
+SELECT count(*) + 1, count(*) * 2.0 FROM nodes
+SELECT max(port) - min(port) FROM network_addresses
+SELECT current_database() IS NOT NULL, current_schema() IS NOT NULL
+-- Mistakes.
+SELECT * FROM nothing
+SELECT * FROM nothing.nothing
+SELECT nothing FROM nodes
+SELECT n.nothing FROM nodes n
+SELECT x.node_name FROM nodes n
+SELECT node_name FROM nodes a, nodes b
+SELECT nofunction(1)
+SELECT length(1)
+SELECT upper(1, 2)
+SELECT upper()
+SELECT abs('x', 1)
+SELECT sum('a')
+SELECT 'a' + 1
+SELECT true + 1
+SELECT node_name + 1 FROM nodes
+SELECT -'a'::text
+SELECT NOT 1
+SELECT node_name FROM nodes WHERE 1
+SELECT node_name FROM nodes WHERE node_name
+SELECT 1 AND true
+SELECT node_name = 1 FROM nodes
+SELECT node_name FROM nodes WHERE port = 'x'
+SELECT node_name, count(*) FROM nodes
+SELECT node_name FROM nodes GROUP BY subcluster_name
+SELECT node_name FROM nodes WHERE count(*) > 1
+SELECT sum(count(*)) FROM nodes
+SELECT node_name FROM nodes HAVING true
+SELECT 1 FROM nodes GROUP BY 5
+SELECT node_name FROM nodes ORDER BY 5
+SELECT node_name FROM nodes ORDER BY nothing
+SELECT node_name FROM nodes LIMIT -1
+SELECT node_name FROM nodes LIMIT 'x'
+SELECT 1 UNION SELECT node_name FROM nodes
+SELECT CASE WHEN 1 THEN 2 END
+SELECT CASE WHEN true THEN 1 ELSE true END
+SELECT coalesce(1, 'x')
+SELECT 1 IN ('x')
+SELECT (SELECT 1, 2)
+SELECT 1 IN (SELECT 1, 2)
+SELECT * FROM nodes JOIN nodes ON true
+SELECT * FROM nodes n, network_addresses n
+WITH x AS (SELECT 1), x AS (SELECT 2) SELECT * FROM x
+SELECT * FROM (SELECT 1 AS a, 2 AS a) x WHERE a = 1
+SELECT row_number() FROM nodes
+SELECT node_name FROM nodes WHERE row_number() OVER () = 1
+SELECT 1 FROM
+SELECT FROM WHERE
+SELEC 1
+SELECT 1 +
+SELECT (1
+SELECT 'a
+SELECT 1 1
+SELECT * FROM nodes WHERE
+SELECT $1
+SELECT date '2024-01-01' + date '2024-01-02'
+SELECT timestamp '2024-01-01' + 1
+SELECT ARRAY[1, 'x']
+SELECT true < 1
+SELECT 1::date
+SELECT chr(0)
+SELECT ln(0)
+SELECT sqrt(-1)
+SELECT sqrt(-1::float8)
+SELECT 'abc' ~ '('
+SELECT substring('abc', 1, -1)
+SELECT extract(nothing from now())
+SELECT date_trunc('nothing', now())
+SELECT cast('a' AS int4)
+SELECT 1 LIKE 'a'
+SELECT *
+SELECT count(DISTINCT *) FROM nodes
+SELECT nodes.node_name FROM nodes n
+SELECT * FROM generate_series(1, 'x')
