@@ -32,7 +32,6 @@ states! {
     CardinalityViolation = "21000",
     NumberOutOfRange = "22003",
     DivisionByZero = "22012",
-    CardinalityViolation = "21000",
     InvalidEscapeSequence = "22025",
     InvalidParameterValue = "22023",
     InvalidTextRepresentation = "22P02",

@@ -13,13 +13,10 @@ SELECT abs(-3), abs(-3.5), sign(-2)
 SELECT mod(7, 3), mod(7.5, 2)
 SELECT position('c' in 'abc'), strpos('abc', 'c')
 SELECT split_part('a,b,c', ',', 2), ascii('a'), chr(97), md5('a')
-SELECT quote_literal('a''b'), quote_ident('a b')
-SELECT format('%s-%s', 'a', 1)
 SELECT bool_and(is_primary), bool_or(is_primary), every(true) FROM nodes
 SELECT interval '1 day', interval '1 month 2 days 03:04:05', interval '90 minutes'
 SELECT interval '1 day' + interval '2 hours', interval '1 day' * 2
 SELECT ARRAY[1, 2, 3], ARRAY['a', 'b'], '{1,2}'::int4[], ARRAY[]::text[]
-SELECT 1 = ANY(ARRAY[1, 2]), 3 = ANY('{1,2}'::int4[]), 1 <> ALL(ARRAY[2, 3])
 SELECT sum(1), sum(1.5), avg(1.5), sum(1::float8), avg(2::float8) FROM nodes
 SELECT stddev(port), variance(port) FROM network_addresses
 SELECT count FROM (SELECT count(*) FROM nodes) x
@@ -27,7 +24,6 @@ SELECT x.max FROM (SELECT max(node_name) FROM nodes) x
 SELECT "?column?" FROM (SELECT 1) x
 SELECT node_name, (SELECT a.name FROM network_addresses a WHERE a.node = n.node_name) FROM nodes n
 SELECT ARRAY(SELECT node_name FROM nodes ORDER BY node_name)
-SELECT array(SELECT 1)
 SELECT node_name, ARRAY(SELECT a.name FROM network_addresses a WHERE a.node = n.node_name) FROM nodes n
 SELECT g FROM generate_series(1, 5, 2) g
 SELECT n FROM nodes n WHERE false
@@ -47,7 +43,6 @@ SELECT * FROM (SELECT 1, 'a') x
 SELECT 1 UNION SELECT 2 UNION ALL SELECT 2
 SELECT 1 UNION SELECT 1.5
 SELECT generate_series(1, 3)
-SELECT * FROM unnest(ARRAY['a', 'b']) u
 
 -- Refused here too, with another SQLSTATE.
 SELECT 40000::int2
@@ -99,18 +94,13 @@ SELECT * FROM generate_series(1, 'x')
 SELECT 0.1::float4, 0.1::float8, 1e20::float8, 1e-7::float8, 'NaN'::float8, 'Infinity'::float8
 
 -- Refused: not supported here.
-SELECT 'abc' COLLATE "C"
 SELECT to_char(timestamp '2024-01-31 13:04:05.123', 'HH12:MI:SS.MS AM'), to_char(timestamp '2024-01-31', 'Mon Month Dy Day DDD')
 SELECT to_char(timestamp '2024-01-31', 'FMMonth DD, FMDDth')
 SELECT '10.0.0.1'::inet::text
-SELECT '10.0.0.0/8'::cidr::text
 SELECT '{"a": 1}'::json::text, '{"a": 1}'::json
 SELECT '{"a":1}'::jsonb
 SELECT 1::oid, 'a'::name, 'a'::"char"
-SELECT EXISTS (SELECT 1 FROM nodes), EXISTS (SELECT 1 FROM nodes WHERE false)
 SELECT NOT EXISTS (SELECT 1 FROM nodes WHERE node_name = 'nope')
-SELECT node_name, EXISTS (SELECT 1 FROM network_addresses a WHERE a.node = n.node_name) FROM nodes n
-SELECT node_name, node_name IN (SELECT node FROM network_addresses) AS listed FROM nodes
 SELECT node_name FROM nodes ORDER BY node_name FETCH FIRST 1 ROW ONLY
 
 -- PostgreSQL refuses it; here DataFusion converts, or takes the words otherwise.
