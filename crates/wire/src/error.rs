@@ -34,6 +34,9 @@ pub enum WireError {
     /// Neither a known request nor protocol 3.
     #[error("unsupported frontend protocol {0}: server supports 3.0 to 3.2")]
     Version(Version),
+    /// Vertica's protocol, in a version that is too old.
+    #[error("unsupported frontend protocol {0}: server supports 3.0 to 3.16")]
+    VersionVertica(Version),
     /// The parameters do not end where the packet ends.
     #[error("invalid startup packet layout: expected terminator as last byte")]
     Terminator,
@@ -71,7 +74,7 @@ impl WireError {
     /// The SQLSTATE a client is told.
     pub fn sqlstate(&self) -> SqlState {
         match self {
-            Self::Version(_) | Self::DirectTls => SqlState::FeatureNotSupported,
+            Self::Version(_) | Self::VersionVertica(_) | Self::DirectTls => SqlState::FeatureNotSupported,
             Self::Utf8 => SqlState::CharacterNotInRepertoire,
             _ => SqlState::ProtocolViolation,
         }

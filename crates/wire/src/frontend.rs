@@ -115,10 +115,10 @@ fn execute<'a>(rest: &mut Rest<'a>) -> Option<Frontend<'a>> {
     Some(Frontend::Execute { portal: rest.text()?, rows_max: rest.take().map(i32::from_be_bytes)? })
 }
 
-struct Rest<'a>(&'a [u8]);
+pub(crate) struct Rest<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Rest<'a> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
         Some(*first)
@@ -131,25 +131,25 @@ impl<'a> Rest<'a> {
     }
 
     /// Text up to its NUL.
-    fn text(&mut self) -> Option<&'a [u8]> {
+    pub(crate) fn text(&mut self) -> Option<&'a [u8]> {
         let text = self.bytes(self.0.iter().position(|byte| *byte == 0)?)?;
         self.bytes(1)?;
         Some(text)
     }
 
     /// A value with its length before it; -1 is NULL, without bytes.
-    fn value(&mut self) -> Option<Option<&'a [u8]>> {
+    pub(crate) fn value(&mut self) -> Option<Option<&'a [u8]>> {
         match i32::from_be_bytes(self.take()?) {
             -1 => Some(None),
             length => self.bytes(usize::try_from(length).ok()?).map(Some),
         }
     }
 
-    fn count(&mut self) -> Option<usize> {
+    pub(crate) fn count(&mut self) -> Option<usize> {
         self.take().map(|bytes| usize::from(u16::from_be_bytes(bytes)))
     }
 
-    fn formats(&mut self) -> Option<Vec<i16>> {
+    pub(crate) fn formats(&mut self) -> Option<Vec<i16>> {
         (0..self.count()?).map(|_| self.take().map(i16::from_be_bytes)).collect()
     }
 }

@@ -14,6 +14,7 @@ pub mod sqlstate;
 pub mod startup;
 pub mod utf8;
 pub mod verifier;
+pub mod vertica;
 
 pub use certificate::{Certificate, CertificateError};
 pub use error::WireError;

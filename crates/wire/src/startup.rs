@@ -7,6 +7,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use crate::error::WireError;
+use crate::vertica::startup::has_numbered_version;
 
 /// The longest startup packet PostgreSQL takes, and so the default limit.
 pub const STARTUP_BYTES_MAX: usize = 10_000;
@@ -42,7 +43,8 @@ impl Version {
         ((self.major as u32) << 16) | self.minor as u32
     }
 
-    const fn of_code(code: u32) -> Self {
+    /// The version that a startup packet has.
+    pub const fn of_code(code: u32) -> Self {
         let [a, b, c, d] = code.to_be_bytes();
         Self { major: u16::from_be_bytes([a, b]), minor: u16::from_be_bytes([c, d]) }
     }
@@ -161,7 +163,10 @@ pub fn untyped(buffer: &[u8], bytes_max: usize) -> Result<Option<(Untyped, usize
         GSS_ENC => Untyped::GssEncRequest,
         LOAD_BALANCE => Untyped::LoadBalanceRequest,
         CANCEL => cancel(body)?,
-        code => Untyped::Startup(Startup { version: Version::of_code(code), parameters: parameters(body)? }),
+        code => {
+            let version = Version::of_code(code);
+            Untyped::Startup(Startup { version, parameters: parameters(body, has_numbered_version(version))? })
+        }
     };
     Ok(Some((packet, len)))
 }
@@ -192,7 +197,8 @@ fn cancel(body: &[u8]) -> Result<Untyped, WireError> {
     Ok(Untyped::CancelRequest { process_id: i32::from_be_bytes(*process_id), secret: secret.to_vec().into() })
 }
 
-fn parameters(mut body: &[u8]) -> Result<Vec<(String, String)>, WireError> {
+/// Name and value, again and again; where `numbered`, that of `protocol_version` is a number.
+fn parameters(mut body: &[u8], numbered: bool) -> Result<Vec<(String, String)>, WireError> {
     let mut parameters: Vec<(String, String)> = Vec::new();
     loop {
         let (name, rest) = text(body)?;
@@ -203,12 +209,25 @@ fn parameters(mut body: &[u8]) -> Result<Vec<(String, String)>, WireError> {
         if rest.len() < 2 {
             return Err(WireError::ValueMissing(name.to_owned()));
         }
-        let (value, rest) = text(rest)?;
+        let (value, rest) = if numbered && name == "protocol_version" {
+            number(rest)?
+        } else {
+            text(rest).map(|(value, rest)| (value.to_owned(), rest))?
+        };
         if parameters.iter().any(|(known, _)| known == name) {
             return Err(WireError::Duplicate(name.to_owned()));
         }
-        parameters.push((name.to_owned(), value.to_owned()));
+        parameters.push((name.to_owned(), value));
         body = rest;
+    }
+}
+
+/// One terminated number as decimal text, and what follows it.
+fn number(bytes: &[u8]) -> Result<(String, &[u8]), WireError> {
+    let (number, rest) = bytes.split_first_chunk().ok_or(WireError::Terminator)?;
+    match rest.split_first() {
+        Some((0, rest)) => Ok((u32::from_be_bytes(*number).to_string(), rest)),
+        _ => Err(WireError::Terminator),
     }
 }
 

@@ -148,6 +148,17 @@ impl Sha512Verifier {
         Self { hash: hex(&Sha512::new().chain_update(password).chain_update(salt).finalize()), salt }
     }
 
+    /// As [`ScramVerifier::mock`].
+    pub fn mock(secret: &MockSecret, user: &str) -> Self {
+        let derive = |purpose: &[u8]| hmac(&secret.0, &[purpose, user.as_bytes()]);
+        let mut salt = [0; SALT_BYTES];
+        for (byte, derived) in salt.iter_mut().zip(derive(b"SHA512 salt ")) {
+            *byte = derived;
+        }
+        let hash = [derive(b"SHA512 first half "), derive(b"SHA512 second half ")].concat();
+        Self { hash: hex(&hash), salt }
+    }
+
     /// Reads a verifier.
     ///
     /// # Errors
@@ -322,6 +333,10 @@ mod tests {
         assert_ne!(mock(&secret, "mira"), mock(&secret, "nora"));
         assert_ne!(mock(&secret, "mira"), mock(&MockSecret::derive(b"of another"), "mira"));
         assert_eq!(ScramVerifier::mock(&secret, "mira", 4096).salt.len(), SALT_BYTES);
+        let mock = |user: &str| Sha512Verifier::mock(&secret, user);
+        assert_eq!(mock("mira"), mock("mira"));
+        assert_ne!(mock("mira").salt(), mock("nora").salt());
+        assert_eq!(Sha512Verifier::parse(&mock("mira").text()), Ok(mock("mira")));
     }
 
     #[test]

@@ -7,6 +7,8 @@ mod messages;
 mod scram;
 #[path = "../../../fuzz/bodies/startup.rs"]
 mod startup;
+#[path = "../../../fuzz/bodies/vertica.rs"]
+mod vertica;
 
 /// Runs every file of a target's corpus, whole and cut everywhere.
 fn replay(target: &str, run: fn(&[u8])) {
@@ -35,4 +37,9 @@ fn typed_messages() {
 #[test]
 fn scram_exchanges() {
     replay("scram", scram::run);
+}
+
+#[test]
+fn clients_of_vertica() {
+    replay("vertica", vertica::run);
 }
