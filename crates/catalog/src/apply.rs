@@ -184,6 +184,7 @@ impl Draft {
             ExportDatabaseOn { subnet } => self.export_database_on(subnet),
             DropAllFaultGroups => self.drop_all_fault_groups(),
             SetPolicy { policy } => self.set_policy(*policy),
+            SetMemberSecret { secret } => self.set_member_secret(secret),
             SetSetting { level, name, value } => self.set_setting(level, name, value),
             CreateNode { name, kind, host, port, subcluster } => self.create_node(name, kind, host, *port, subcluster),
             AlterNode { name, change } => self.alter_node(name, change),

@@ -92,6 +92,9 @@ pub enum Change {
     DropAllFaultGroups,
     /// SET_LOAD_BALANCE_POLICY.
     SetPolicy { policy: Policy },
+    /// The secret of the cluster's members, if there is none yet. No statement does this: the first member that joins
+    /// does.
+    SetMemberSecret { secret: Secret },
     /// A setting's value at one level; `None` clears it. The value was checked against the setting's declaration.
     SetSetting { level: SettingTarget, name: String, value: Option<String> },
 

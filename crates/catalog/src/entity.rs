@@ -55,6 +55,10 @@ pub struct Database {
     pub default_subcluster: SubclusterId,
     /// Where tables go that name no table group.
     pub default_table_group: Option<TableGroupId>,
+    /// What members of this cluster prove to each other with that they are; made when the first one joins. It is in no
+    /// dump: another cluster has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub member_secret: Option<Secret>,
 }
 
 /// What kind of server a node is (`design.md` §2).

@@ -34,6 +34,7 @@ impl Catalog {
             export_subnet: None,
             default_subcluster: subcluster,
             default_table_group: None,
+            member_secret: None,
         }));
         let _: u64 = draft.next_id();
         let id = draft.next_id();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use rustls::ServerConfig;
-use switchyard_wire::{FrameHeader, Report, Untyped, WireError, frame, message, untyped};
+use switchyard_wire::{FrameHeader, Proxied, Report, Untyped, WireError, frame, message, proxy_header, untyped};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -49,12 +49,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         matches!(&self.stream, Some(Secured::Tls(stream)) if stream.get_ref().1.alpn_protocol() == Some(ALPN))
     }
 
-    /// The next packet without a type byte.
-    pub(crate) async fn untyped(&mut self, bytes_max: usize) -> Result<Untyped, SessionError> {
+    /// The next packet without a type byte, and its bytes.
+    pub(crate) async fn untyped(&mut self, bytes_max: usize) -> Result<(Untyped, BytesMut), SessionError> {
         loop {
             if let Some((packet, len)) = untyped(&self.read, bytes_max)? {
+                return Ok((packet, self.read.split_to(len)));
+            }
+            self.fill().await?;
+        }
+    }
+
+    /// The header that a balancer sends first.
+    pub(crate) async fn proxy_header(&mut self) -> Result<Proxied, SessionError> {
+        loop {
+            if let Some((proxied, len)) = proxy_header(&self.read)? {
                 let _ = self.read.split_to(len);
-                return Ok(packet);
+                return Ok(proxied);
             }
             self.fill().await?;
         }

@@ -1,25 +1,30 @@
 //! From the first byte to AuthenticationOk.
 
+mod arrival;
+
 use std::sync::Arc;
 
-use bytes::{BufMut, BytesMut};
+use bytes::BytesMut;
 use switchyard_catalog::{Authentication, AuthenticationMethod, Name, User};
-use switchyard_wire::message::{self, ENCRYPTION_REFUSED, LOAD_BALANCE_DECLINED, TLS_ACCEPTED};
+use switchyard_wire::member::Introduction;
+use switchyard_wire::message;
 use switchyard_wire::scram::{self, Channel, ClientKey, Exchange, Proven, ScramError};
 use switchyard_wire::startup::Negotiated;
 use switchyard_wire::verifier::MockSecret;
-use switchyard_wire::{CancelKey, ScramVerifier, Startup, Untyped, Version, WireError};
+use switchyard_wire::{CancelKey, ScramVerifier, Startup, Version};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
 
+use self::arrival::{Arrival, First, TlsChannel, first_packet};
 use crate::connection::Connection;
 use crate::error::{PasswordFailure, SessionError};
 use crate::limits::Limits;
 use crate::login::{Attempt, Authenticate, LoginDecision, LoginRequest, Peer};
 use crate::registry::{LoginSlot, NewSession, Registry, Session};
+use crate::routing::{Destination, Routing};
 use crate::secured::Secured;
 use crate::throttle::Throttle;
-use crate::tls::{Loaded, Tls, TlsFacts};
+use crate::tls::Tls;
 
 /// The longest message of a SASL exchange, its frame and the mechanism's name included.
 const SASL_BYTES_MAX: usize = scram::MESSAGE_BYTES_MAX + 64;
@@ -38,6 +43,8 @@ pub struct Context {
     pub scram_iterations: u32,
     /// TLS, if there are certificate files.
     pub tls: Option<Arc<Tls>>,
+    /// Where connections go.
+    pub routing: Routing,
     /// Says who may log in, and how: [`crate::decide_login`] on the newest catalog.
     pub authenticate: Box<Authenticate>,
 }
@@ -63,6 +70,61 @@ pub enum Established<S> {
         /// The key that proves that the sender may.
         secret: CancelKey,
     },
+    /// A client that another member is to serve.
+    Elsewhere(Box<Elsewhere<S>>),
+}
+
+/// A client that another member is to serve, and that has been told nothing yet.
+#[derive(Debug)]
+pub struct Elsewhere<S> {
+    connection: Connection<S>,
+    arrival: Box<Arrival>,
+    slot: LoginSlot,
+    destination: Destination,
+}
+
+impl<S> Elsewhere<S>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    /// Which member.
+    pub fn destination(&self) -> &Destination {
+        &self.destination
+    }
+
+    /// Where the client is.
+    pub fn peer(&self) -> Peer {
+        self.arrival.peer
+    }
+
+    /// How many bytes the key for cancelling must have.
+    pub fn secret_bytes(&self) -> usize {
+        self.arrival.secret_bytes()
+    }
+
+    /// What the other member is to be told, when the client is to have this process id and key.
+    pub fn introduction(&self, process_id: i32, secret: CancelKey) -> Introduction {
+        self.arrival.introduction(process_id, secret)
+    }
+
+    /// The client's stream, and what it sent already: its startup packet first. Nothing when the stream is gone. The
+    /// login is the other member's from now on.
+    pub fn into_parts(self) -> Option<(Secured<S>, BytesMut)> {
+        let (stream, leftover) = self.connection.into_parts()?;
+        let mut ahead = BytesMut::from(self.arrival.packet().as_ref());
+        ahead.extend_from_slice(&leftover);
+        Some((stream, ahead))
+    }
+
+    /// Serves the client here after all, as when the other member cannot be reached.
+    ///
+    /// # Errors
+    /// As those of [`establish`].
+    pub async fn establish_here(self, context: &Context) -> Result<Established<S>, SessionError> {
+        let Self { connection, arrival, slot, .. } = self;
+        let mut peer = arrival.peer;
+        run(connection, &mut peer, Some(arrival), slot, context).await
+    }
 }
 
 /// A client that has been told AuthenticationOk, and nothing after it.
@@ -108,16 +170,30 @@ pub async fn establish<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let mut connection = Connection::new(stream);
+    let mut peer = peer;
+    run(Connection::new(stream), &mut peer, None, slot, context).await
+}
+
+/// The same, for a client that may have arrived already.
+async fn run<S>(
+    mut connection: Connection<S>,
+    peer: &mut Peer,
+    arrival: Option<Box<Arrival>>,
+    slot: LoginSlot,
+    context: &Context,
+) -> Result<Established<S>, SessionError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send,
+{
     let outcome = tokio::select! {
         biased;
         () = slot.cut() => Err(SessionError::LoginsMax { logins_max: context.limits.logins_max }),
-        outcome = timeout(context.limits.login_time(), log_in(&mut connection, peer, context)) => {
+        outcome = timeout(context.limits.login_time(), log_in(&mut connection, peer, arrival, context)) => {
             outcome.unwrap_or(Err(SessionError::LoginTime { ms_max: context.limits.login_time_ms_max }))
         }
     };
     let error = match outcome {
-        Ok(outcome) => return outcome.with(connection),
+        Ok(outcome) => return outcome.with(connection, slot),
         Err(error) => error,
     };
     if error.is_guess() {
@@ -142,6 +218,7 @@ where
 /// [`Established`] while the stream is still in use.
 enum Outcome {
     Cancel { process_id: i32, secret: CancelKey },
+    Elsewhere(Box<Arrival>, Destination),
     LoggedIn(Box<LoggedIn>),
 }
 
@@ -156,12 +233,16 @@ struct LoggedIn {
 }
 
 impl Outcome {
-    fn with<S>(self, connection: Connection<S>) -> Result<Established<S>, SessionError>
+    fn with<S>(self, connection: Connection<S>, slot: LoginSlot) -> Result<Established<S>, SessionError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
+        if let Self::Elsewhere(arrival, destination) = self {
+            return Ok(Established::Elsewhere(Box::new(Elsewhere { connection, arrival, slot, destination })));
+        }
         let (stream, leftover) = connection.into_parts().ok_or(SessionError::Closed)?;
         Ok(match self {
+            Self::Elsewhere(..) => return Err(SessionError::Closed),
             Self::Cancel { process_id, secret } => Established::Cancel { stream, process_id, secret },
             Self::LoggedIn(login) => {
                 let LoggedIn { peer, user, database, parameters, version, session, client_key } = *login;
@@ -181,23 +262,35 @@ impl Outcome {
     }
 }
 
-async fn log_in<S>(connection: &mut Connection<S>, peer: Peer, context: &Context) -> Result<Outcome, SessionError>
+async fn log_in<S>(
+    connection: &mut Connection<S>,
+    peer: &mut Peer,
+    arrived: Option<Box<Arrival>>,
+    context: &Context,
+) -> Result<Outcome, SessionError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send,
 {
-    let (mut startup, channel) = match first_packet(connection, context).await? {
-        First::Cancel { process_id, secret } => return Ok(Outcome::Cancel { process_id, secret }),
-        First::Startup(startup, channel) => (startup, channel),
+    let arrival = match arrived {
+        Some(arrival) => arrival,
+        None => match first_packet(connection, peer, context).await? {
+            First::Cancel { process_id, secret } => return Ok(Outcome::Cancel { process_id, secret }),
+            First::Startup(mut arrival) => match arrival.destination(context) {
+                Some(destination) => return Ok(Outcome::Elsewhere(arrival, destination)),
+                None => arrival,
+            },
+        },
     };
+    let Arrival { mut startup, peer, channel, given, .. } = *arrival;
     let Negotiated { version, options_unknown, tell } = startup.negotiate();
     if tell {
         message::negotiate_protocol_version(connection.out(), version, &options_unknown);
     }
     check_replication(&startup)?;
-    let given = |name| startup.parameter(name).filter(|value| !value.is_empty());
-    let user_name = given("user").ok_or(SessionError::UserMissing)?;
-    let database = given("database").map(str::to_owned);
-    let application = given("application_name").or(given("client_label")).unwrap_or_default().to_owned();
+    let named = |name| startup.parameter(name).filter(|value| !value.is_empty());
+    let user_name = named("user").ok_or(SessionError::UserMissing)?;
+    let database = named("database").map(str::to_owned);
+    let application = named("application_name").or(named("client_label")).unwrap_or_default().to_owned();
     let login = Login { peer, user_name, database: database.as_deref(), channel: channel.as_ref() };
     let Authenticated { user, method, record, client_key } = authenticate(connection, &login, context).await?;
     let new = NewSession {
@@ -211,6 +304,7 @@ where
         tls: channel.map(|channel| channel.facts),
         method,
         record,
+        given,
     };
     let session = context.registry.register(new, &context.limits, &mut rand::rng())?;
     message::authentication_ok(connection.out());
@@ -218,71 +312,6 @@ where
     let Startup { parameters, .. } = startup;
     let login = LoggedIn { peer, user, database, parameters, version, session, client_key };
     Ok(Outcome::LoggedIn(Box::new(login)))
-}
-
-enum First {
-    Cancel { process_id: i32, secret: CancelKey },
-    Startup(Startup, Option<TlsChannel>),
-}
-
-/// The TLS a client speaks through.
-struct TlsChannel {
-    facts: TlsFacts,
-    /// What was in force when it began: a new certificate is for new connections.
-    loaded: Arc<Loaded>,
-}
-
-/// Answers requests until the client says what it is here for.
-async fn first_packet<S>(connection: &mut Connection<S>, context: &Context) -> Result<First, SessionError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let (mut asked, mut channel) = (Vec::new(), None);
-    loop {
-        let packet = match connection.untyped(context.limits.startup_bytes_max).await {
-            // TLS without having asked for it: only as the very first thing.
-            Err(SessionError::Wire(WireError::DirectTls)) if asked.is_empty() && context.tls.is_some() => {
-                asked.push("SSL");
-                channel = begin_tls(connection, context).await?;
-                if !connection.has_named_protocol() {
-                    return Err(SessionError::ProtocolUnnamed);
-                }
-                continue;
-            }
-            packet => packet?,
-        };
-        let (request, encryption, answer) = match packet {
-            Untyped::SslRequest if context.tls.is_some() => ("SSL", true, TLS_ACCEPTED),
-            Untyped::SslRequest => ("SSL", true, ENCRYPTION_REFUSED),
-            Untyped::GssEncRequest => ("GSSAPI encryption", true, ENCRYPTION_REFUSED),
-            Untyped::LoadBalanceRequest => ("load balance", false, LOAD_BALANCE_DECLINED),
-            Untyped::CancelRequest { process_id, secret } => return Ok(First::Cancel { process_id, secret }),
-            Untyped::Startup(startup) => return Ok(First::Startup(startup, channel)),
-        };
-        if asked.contains(&request) {
-            return Err(SessionError::RequestRepeated(request));
-        }
-        asked.push(request);
-        // What comes behind a request for encryption is not encrypted, and may be from somebody on the way.
-        if encryption && connection.has_unread() {
-            return Err(SessionError::BytesAfterRequest(request));
-        }
-        connection.out().put_u8(answer);
-        connection.flush().await?;
-        if answer == TLS_ACCEPTED {
-            channel = begin_tls(connection, context).await?;
-        }
-    }
-}
-
-async fn begin_tls<S>(connection: &mut Connection<S>, context: &Context) -> Result<Option<TlsChannel>, SessionError>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let Some(tls) = &context.tls else { return Ok(None) };
-    let loaded = tls.loaded();
-    let facts = connection.secure(Arc::clone(&loaded.config)).await?;
-    Ok(Some(TlsChannel { facts, loaded }))
 }
 
 fn check_replication(startup: &Startup) -> Result<(), SessionError> {
@@ -401,7 +430,7 @@ where
         }
     };
     let refused = |why| SessionError::Password { user: login.user_name.to_owned(), why };
-    let end_point = login.channel.and_then(|channel| channel.loaded.certificate.end_point.as_deref());
+    let end_point = login.channel.and_then(|channel| channel.end_point.as_deref());
     let proven = match exchange(connection, verifier, end_point).await {
         Ok(proven) => proven,
         Err(SessionError::Scram(ScramError::Proof)) => {

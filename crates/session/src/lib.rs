@@ -9,15 +9,17 @@ mod establish;
 mod limits;
 mod login;
 mod registry;
+mod routing;
 mod secured;
 mod throttle;
 mod tls;
 
 pub use error::{PasswordFailure, SessionError};
-pub use establish::{Client, Context, Established, establish};
+pub use establish::{Client, Context, Elsewhere, Established, establish};
 pub use limits::Limits;
 pub use login::{Attempt, Authenticate, LoginDecision, LoginRequest, Peer, decide_login, mock_secret};
 pub use registry::{Activity, LoginSlot, NewSession, Registry, Session, SessionEntry, SessionState};
+pub use routing::{Balance, Decide, Destination, Routing};
 pub use secured::{Rewound, Secured};
 pub use throttle::Throttle;
 pub use tls::{Reload, Tls, TlsError, TlsFacts, TlsOptions, TlsStatus, TlsVersion};

@@ -9,22 +9,37 @@ use switchyard_catalog::{Authentication, AuthenticationClient, AuthenticationMet
 use switchyard_wire::verifier::MockSecret;
 
 use crate::error::PasswordFailure;
+use crate::routing::Destination;
 
 /// Where a client is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Peer {
     address: Option<SocketAddr>,
+    /// Where it has called.
+    local: Option<SocketAddr>,
 }
 
 impl Peer {
     /// A client at an address. An IPv4 address written as IPv6 is taken as what it is.
     pub fn tcp(address: SocketAddr) -> Self {
-        Self { address: Some(SocketAddr::new(address.ip().to_canonical(), address.port())) }
+        Self { address: Some(canonical(address)), local: None }
+    }
+
+    /// The same client, which has called this address of ours.
+    #[must_use]
+    pub fn calling(self, local: SocketAddr) -> Self {
+        Self { local: Some(canonical(local)), ..self }
+    }
+
+    /// Whether it has called this very address, as far as is known here: behind a translation of addresses it has not.
+    pub(crate) fn called(self, destination: &Destination) -> bool {
+        let ip = destination.host.parse::<IpAddr>();
+        self.local.is_some_and(|local| Ok(local.ip()) == ip && local.port() == destination.port)
     }
 
     /// A client on a Unix socket.
     pub fn unix() -> Self {
-        Self { address: None }
+        Self { address: None, local: None }
     }
 
     /// Its address, if it has one.
@@ -35,6 +50,10 @@ impl Peer {
     pub(crate) fn ip(self) -> Option<IpAddr> {
         self.address.map(|address| address.ip())
     }
+}
+
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 impl fmt::Display for Peer {

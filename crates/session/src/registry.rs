@@ -56,6 +56,8 @@ pub struct NewSession {
     pub method: AuthenticationMethod,
     /// The authentication record that let the client in, as it was then.
     pub record: Option<Arc<Authentication>>,
+    /// The process id and key that the member gave it which the client is connected to; none for one's own clients.
+    pub given: Option<(i32, CancelKey)>,
 }
 
 /// One live session, as others see it.
@@ -220,14 +222,15 @@ impl Registry {
         rng: &mut impl CryptoRng,
     ) -> Result<Session, SessionError> {
         self.count_session(new.superuser, limits)?;
-        let secret_bytes = if new.version >= Version::V3_2 { 32 } else { 4 };
-        let mut secret = vec![0; secret_bytes];
-        rng.fill_bytes(&mut secret);
+        let (mut process_id, secret) = match new.given {
+            Some((process_id, secret)) => (Some(process_id), secret),
+            None => (None, new_secret(new.version, rng)),
+        };
         let number = self.number_next.fetch_add(1, Ordering::Relaxed);
         let now = now_us();
         loop {
             // By chance and not in order: an id tells nobody how many there were, and hardly comes twice in a cluster.
-            let process_id = rng.random_range(1..=i32::MAX);
+            let process_id = process_id.take().unwrap_or_else(|| rng.random_range(1..=i32::MAX));
             let Entry::Vacant(place) = self.sessions.entry(process_id) else { continue };
             let entry = Arc::new(SessionEntry {
                 process_id,
@@ -242,7 +245,7 @@ impl Registry {
                 method: new.method,
                 record: new.record,
                 number,
-                secret: secret.into(),
+                secret,
                 activity: Mutex::new(Activity {
                     state: SessionState::Idle,
                     state_since_us: now,
@@ -301,6 +304,12 @@ impl Registry {
         // Nothing that can panic runs while it is held.
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn new_secret(version: Version, rng: &mut impl CryptoRng) -> CancelKey {
+    let mut secret = vec![0; if version >= Version::V3_2 { 32 } else { 4 }];
+    rng.fill_bytes(&mut secret);
+    secret.into()
 }
 
 /// Counts one more, unless that would be more than `max`; the count is the error.

@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("session", &["catalog", "wire"]),
     ("proxy", &["catalog", "session", "wire"]),
     ("console", &["catalog", "dialect", "engine", "session", "store", "wire"]),
+    ("proxy", &["wire"]),
     ("server", &["catalog", "console", "proxy", "session", "store"]),
 ];
 

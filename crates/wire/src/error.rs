@@ -28,6 +28,12 @@ pub enum WireError {
     /// The first byte is that of a TLS handshake.
     #[error("direct TLS connections are not supported")]
     DirectTls,
+    /// The first bytes are a header by which a balancer says who the client is.
+    #[error("a PROXY protocol header is accepted from trusted networks only")]
+    ProxyHeader,
+    /// Another member could not prove that it is one.
+    #[error("the other side does not know the secret of this cluster")]
+    MemberProof,
     /// The first bytes are an HTTP request.
     #[error("this is not an HTTP server")]
     Http,
@@ -75,6 +81,7 @@ impl WireError {
     pub fn sqlstate(&self) -> SqlState {
         match self {
             Self::Version(_) | Self::VersionVertica(_) | Self::DirectTls => SqlState::FeatureNotSupported,
+            Self::MemberProof | Self::ProxyHeader => SqlState::InvalidAuthorization,
             Self::Utf8 => SqlState::CharacterNotInRepertoire,
             _ => SqlState::ProtocolViolation,
         }

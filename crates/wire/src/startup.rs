@@ -6,7 +6,11 @@
 use std::fmt;
 use std::ops::Deref;
 
+use bytes::{BufMut, BytesMut};
+
 use crate::error::WireError;
+use crate::member::{self, Nonce};
+use crate::proxy_header;
 use crate::vertica::startup::has_numbered_version;
 
 /// The longest startup packet PostgreSQL takes, and so the default limit.
@@ -96,6 +100,10 @@ pub enum Untyped {
         /// The key from the same message.
         secret: CancelKey,
     },
+    /// Another member has a client for this one.
+    MemberHello(Nonce),
+    /// The client it has: what [`crate::member::introduced`] reads.
+    MemberIntroduction(Vec<u8>),
     /// A session shall begin.
     Startup(Startup),
 }
@@ -145,6 +153,9 @@ pub fn untyped(buffer: &[u8], bytes_max: usize) -> Result<Option<(Untyped, usize
     if buffer.first() == Some(&TLS_HANDSHAKE) {
         return Err(WireError::DirectTls);
     }
+    if proxy_header::begins(buffer) {
+        return Err(WireError::ProxyHeader);
+    }
     let Some((&[a, b, c, d], rest)) = buffer.split_first_chunk() else { return Ok(None) };
     let length = u32::from_be_bytes([a, b, c, d]);
     if is_http(&[a, b, c, d]) {
@@ -163,12 +174,23 @@ pub fn untyped(buffer: &[u8], bytes_max: usize) -> Result<Option<(Untyped, usize
         GSS_ENC => Untyped::GssEncRequest,
         LOAD_BALANCE => Untyped::LoadBalanceRequest,
         CANCEL => cancel(body)?,
+        member::HELLO => Untyped::MemberHello(body.try_into().map_err(|_| WireError::Layout("member hello"))?),
+        member::INTRODUCTION => Untyped::MemberIntroduction(body.to_vec()),
         code => {
             let version = Version::of_code(code);
             Untyped::Startup(Startup { version, parameters: parameters(body, has_numbered_version(version))? })
         }
     };
     Ok(Some((packet, len)))
+}
+
+/// Writes a request to stop what another session is doing.
+pub fn cancel_request(out: &mut BytesMut, process_id: i32, secret: &[u8]) {
+    let len = HEADER_BYTES.saturating_add(4).saturating_add(secret.len());
+    out.put_u32(u32::try_from(len).unwrap_or(u32::MAX));
+    out.put_u32(CANCEL);
+    out.put_i32(process_id);
+    out.put_slice(secret);
 }
 
 fn is_http(head: &[u8; 4]) -> bool {
@@ -184,6 +206,9 @@ fn check_head(code: u32, len: usize) -> Result<(), WireError> {
         LOAD_BALANCE => fixed("load balance request"),
         CANCEL if (HEADER_BYTES + 8..=HEADER_BYTES + 4 + CANCEL_KEY_BYTES_MAX).contains(&len) => Ok(()),
         CANCEL => Err(WireError::FixedLength { packet: "cancel request", length: len }),
+        member::HELLO if len == member::HELLO_BYTES => Ok(()),
+        member::HELLO => Err(WireError::FixedLength { packet: "member hello", length: len }),
+        member::INTRODUCTION => Ok(()),
         code => match Version::of_code(code) {
             Version { major: 3, .. } => Ok(()),
             other => Err(WireError::Version(other)),

@@ -6,6 +6,7 @@ use crate::catalog::{Catalog, Entity};
 use crate::change::SettingTarget;
 use crate::entity::*;
 use crate::name::Name;
+use crate::secret::Secret;
 
 impl Draft {
     pub(super) fn export_database_on(&mut self, subnet: &Option<Name>) -> Outcome {
@@ -16,6 +17,14 @@ impl Draft {
 
     pub(super) fn set_policy(&mut self, policy: Policy) -> Outcome {
         self.put(with(self.catalog.database(), |database| database.policy = policy));
+        Ok(())
+    }
+
+    /// Does nothing when there is one: whoever joins second takes the first one's.
+    pub(super) fn set_member_secret(&mut self, secret: &Secret) -> Outcome {
+        if self.catalog.database().member_secret.is_none() {
+            self.put(with(self.catalog.database(), |database| database.member_secret = Some(secret.clone())));
+        }
         Ok(())
     }
 
@@ -38,12 +47,17 @@ impl Draft {
     }
 
     pub(super) fn restore(&mut self, to: &Catalog) -> Outcome {
+        let member_secret = self.catalog.database().member_secret.clone();
         for delta in self.catalog.diff(to) {
             match (delta.before, delta.after) {
                 (_, Some(after)) => self.put(after),
                 (Some(before), None) => self.take(&before),
                 (None, None) => {}
             }
+        }
+        // Members that run go on knowing each other.
+        if self.catalog.database().member_secret != member_secret {
+            self.put(with(self.catalog.database(), |database| database.member_secret = member_secret));
         }
         // Ids stay used: what was made since then must not be taken for what will be made.
         self.catalog.id_next = self.catalog.id_next.max(to.id_next);

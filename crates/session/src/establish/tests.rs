@@ -2,6 +2,8 @@
 
 /// With certificates.
 mod encrypted;
+/// Through others.
+mod passed_on;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -51,6 +53,7 @@ fn context() -> Context {
         mock_secret: MockSecret::derive(b"test"),
         scram_iterations: 4,
         tls: None,
+        routing: Routing::default(),
         authenticate: Box::new(move |request| LoginDecision {
             attempts: attempts(match request.user {
                 "trusted" | "nobody" => vec![AuthenticationMethod::Trust],
@@ -139,7 +142,7 @@ fn fields(answer: &[u8]) -> String {
 async fn client(running: Running) -> Client<DuplexStream> {
     match running.await.unwrap().unwrap() {
         Established::Client(client) => *client,
-        Established::Cancel { .. } => unreachable!("it was no cancel request"),
+        Established::Cancel { .. } | Established::Elsewhere(_) => unreachable!("it is a client of this member"),
     }
 }
 

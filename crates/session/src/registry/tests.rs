@@ -29,6 +29,7 @@ fn new(version: Version) -> NewSession {
         tls: None,
         method: AuthenticationMethod::Trust,
         record: None,
+        given: None,
     }
 }
 
