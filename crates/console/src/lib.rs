@@ -13,10 +13,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 use switchyard_catalog::{Catalog, CatalogError, Change, Name, NameError, NodeChange, NodeKind, Secret, Verifiers};
 pub use switchyard_engine::ProcessSetting;
 use switchyard_session::{
-    Context, Established, Limits, Peer, Registry, SessionError, Throttle, Tls, decide_login, establish, mock_secret,
+    Client, Context, Elsewhere, Established, Limits, Peer, Registry, Routing, SessionError, Throttle, Tls,
+    decide_login, establish, mock_secret,
 };
 use switchyard_store::{Commit, CommitError, Record, Store, StoreError};
-use switchyard_wire::ScramVerifier;
+use switchyard_wire::{CancelKey, ScramVerifier};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
@@ -133,6 +134,7 @@ impl Console {
             mock_secret: mock_secret(&head.load(), &mut rand::rng()),
             scram_iterations: switchyard_wire::verifier::SCRAM_ITERATIONS,
             tls: options.tls,
+            routing: Routing::default(),
             authenticate: Box::new(move |request| decide_login(&logins.load(), request)),
         };
         let live = LiveState::start(&head.load(), &options.node_name, options.process_settings);
@@ -148,23 +150,43 @@ impl Console {
         }))
     }
 
-    /// The whole life of one client connection. It is counted among the logins at once, before the future is first
-    /// polled: which is the oldest, the order of accepting says.
-    pub fn handle<S>(self: Arc<Self>, stream: S, peer: Peer) -> impl Future<Output = ()> + Send + 'static
+    /// Takes a connection from its first byte to what it is for; nothing when it is over already. It is counted among the
+    /// logins at once, before the future is first polled: which is the oldest, the order of accepting says.
+    pub fn establish<S>(
+        self: Arc<Self>,
+        stream: S,
+        peer: Peer,
+    ) -> impl Future<Output = Option<Established<S>>> + Send + 'static
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
     {
         let slot = self.context.begin_login();
         async move {
-            match establish(stream, peer, slot, &self.context).await {
-                Ok(Established::Client(client)) => protocol::run(self, *client).await,
-                Ok(Established::Cancel { process_id, secret, .. }) => {
-                    let known = self.context.registry.cancel(process_id, &secret);
-                    debug!(%peer, process_id, known, "cancel request");
-                }
-                Err(error) => self.refused(peer, &error),
-            }
+            let established = establish(stream, peer, slot, &self.context).await;
+            established.map_err(|error| self.refused(peer, &error)).ok()
         }
+    }
+
+    /// The same for a client that another member was to serve and cannot.
+    pub async fn establish_here<S>(&self, elsewhere: Elsewhere<S>) -> Option<Established<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
+    {
+        let peer = elsewhere.peer();
+        elsewhere.establish_here(&self.context).await.map_err(|error| self.refused(peer, &error)).ok()
+    }
+
+    /// Serves a client to its end.
+    pub async fn serve<S>(self: Arc<Self>, client: Client<S>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
+    {
+        protocol::run(self, client).await;
+    }
+
+    /// Stops what a session of this member does, if the key is that session's; says whether there is such a session.
+    pub fn cancel(&self, process_id: i32, secret: &CancelKey) -> bool {
+        self.context.registry.cancel(process_id, secret)
     }
 
     fn refused(&self, peer: Peer, error: &SessionError) {

@@ -12,6 +12,7 @@ mod dump;
 mod first_start;
 mod listener;
 mod logging;
+mod member;
 mod open_files;
 mod serve;
 mod settings;

@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use tracing::{error, info, warn};
 
 use crate::first_start::FirstPassword;
+use crate::member::Member;
 use crate::settings::{HostPort, Settings, StoreKind};
 use crate::stopping::{StopSignal, StopSignals};
 use crate::{FAILURE, certificates, complain, listener, logging, open_files, storage};
@@ -81,9 +82,14 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     }
     announce(&addresses).context("cannot write to standard output")?;
 
+    let member = Member::new(Arc::clone(&console));
     let handle = {
-        let console = Arc::clone(&console);
-        move |stream: TcpStream, peer: SocketAddr| Arc::clone(&console).handle(stream, Peer::tcp(peer))
+        let member = Arc::clone(&member);
+        move |stream: TcpStream, peer: SocketAddr| {
+            let peer = Peer::tcp(peer);
+            let peer = stream.local_addr().map_or(peer, |local| peer.calling(local));
+            Arc::clone(&member).handle(stream, peer)
+        }
     };
     let sessions = Sessions::start(listeners, handle);
     let (asked_by, drain_ms) = tokio::select! {
@@ -97,7 +103,11 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         "stopping: no new connections; a second signal ends it at once"
     );
     let drain = Duration::from_millis(drain_ms);
-    let forced = sessions.finish(drain, &mut signals, || console.close_all()).await;
+    let close = || {
+        console.close_all();
+        member.relays.close_all();
+    };
+    let forced = sessions.finish(drain, &mut signals, close).await;
     if let (StoreKind::Memory, Some(first)) = (settings.store, first) {
         // The user it is for is forgotten with the catalog.
         first.remove();

@@ -1,0 +1,96 @@
+//! One member of the cluster in this process: what becomes of a connection that it takes.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use switchyard_catalog::Secret;
+use switchyard_console::Console;
+use switchyard_proxy::{Passage, Relay, Relays, Target, relay};
+use switchyard_session::{Elsewhere, Established, Peer, Secured};
+use tokio::net::TcpStream;
+use tracing::{debug, info, warn};
+
+/// How long another member may take to answer, in milliseconds.
+const PASSAGE_MS_MAX: u64 = 3_000;
+
+/// A member.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) console: Arc<Console>,
+    pub(crate) relays: Arc<Relays>,
+}
+
+impl Member {
+    pub(crate) fn new(console: Arc<Console>) -> Arc<Self> {
+        Arc::new(Self { console, relays: Arc::default() })
+    }
+
+    /// The whole life of one connection. It is counted as soon as this is called, not when the future is first polled.
+    pub(crate) fn handle(self: Arc<Self>, stream: TcpStream, peer: Peer) -> impl Future<Output = ()> + Send + 'static {
+        let established = Arc::clone(&self.console).establish(stream, peer);
+        async move {
+            match established.await {
+                Some(Established::Elsewhere(elsewhere)) => self.pass_on(*elsewhere).await,
+                Some(established) => self.serve(established, peer).await,
+                None => {}
+            }
+        }
+    }
+
+    async fn serve(&self, established: Established<TcpStream>, peer: Peer) {
+        match established {
+            Established::Client(client) => Arc::clone(&self.console).serve(*client).await,
+            Established::Cancel { process_id, secret, stream } => {
+                let known = self.console.cancel(process_id, &secret)
+                    || self.relays.cancel(process_id, &secret, PASSAGE_MS_MAX).await;
+                debug!(%peer, process_id, known, "cancel request");
+                // Whoever asked waits for this.
+                drop(stream);
+            }
+            // It is here because it could not be passed on.
+            Established::Elsewhere(_) => {}
+        }
+    }
+
+    /// Passes a client on to the member that is to serve it, or serves it here when that one cannot.
+    async fn pass_on(&self, elsewhere: Elsewhere<TcpStream>) {
+        let peer = elsewhere.peer();
+        match self.open(&elsewhere).await {
+            Some((passage, place)) => {
+                let Some((client, ahead)) = elsewhere.into_parts() else { return };
+                self.relay(client, ahead, passage, place, peer).await;
+            }
+            None => {
+                if let Some(established) = self.console.establish_here(elsewhere).await {
+                    self.serve(established, peer).await;
+                }
+            }
+        }
+    }
+
+    async fn open(&self, elsewhere: &Elsewhere<TcpStream>) -> Option<(Passage, Relay)> {
+        let secret: Secret = self.console.catalog().database().member_secret.clone()?;
+        let destination = elsewhere.destination();
+        let target = Target { host: destination.host.clone(), port: destination.port };
+        let client = elsewhere.peer().address();
+        let place = self.relays.begin(client, target.clone(), elsewhere.secret_bytes(), &mut rand::rng());
+        let introduction = elsewhere.introduction(place.entry().process_id, place.entry().secret.clone());
+        match Passage::open(target, secret.reveal().as_bytes(), &introduction, PASSAGE_MS_MAX).await {
+            Ok(passage) => Some((passage, place)),
+            Err(error) => {
+                let reason = format!("{:#}", anyhow::Error::from(error));
+                warn!(peer = %elsewhere.peer(), reason, "the chosen member cannot take the client: served here");
+                None
+            }
+        }
+    }
+
+    async fn relay(&self, client: Secured<TcpStream>, ahead: BytesMut, passage: Passage, place: Relay, peer: Peer) {
+        let Passage { stream, target } = passage;
+        debug!(%peer, %target, "client passed on");
+        tokio::select! {
+            moved = relay(client, &ahead, stream) => debug!(%peer, %target, ?moved, "client gone"),
+            () = place.closed() => info!(%peer, %target, "connection closed"),
+        }
+    }
+}
