@@ -114,15 +114,6 @@ pub const TLS_ACCEPTED: u8 = b'S';
 /// Is there a better server: one byte, and no.
 pub const LOAD_BALANCE_DECLINED: u8 = b'N';
 
-/// The answer to a Vertica client that another server is to serve: where (`reference/vertica-wire.md` §1.1).
-pub fn load_balance_redirect(out: &mut BytesMut, host: &str, port: u16) {
-    typed(out, b'Y', |out| {
-        out.put_u32(u32::from(port));
-        out.put_slice(text_without_zero(host).as_bytes());
-        out.put_u8(0);
-    });
-}
-
 /// AuthenticationOk.
 pub fn authentication_ok(out: &mut BytesMut) {
     put(out, &Authentication::Ok);
@@ -264,7 +255,6 @@ mod tests {
 
     #[test]
     fn bytes_are_as_the_protocol_has_them() {
-        assert_eq!(written(|out| load_balance_redirect(out, "10.0.0.7", 5433)), b"Y\0\0\0\x11\0\0\x15\x3910.0.0.7\0");
         assert_eq!(written(authentication_ok), b"R\0\0\0\x08\0\0\0\0");
         assert_eq!(
             written(|out| authentication_sasl(out, &["SCRAM-SHA-256"])),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::{BufMut, Bytes};
 use rand::Rng;
 use switchyard_wire::member::{self, IntroducedCertificate, IntroducedTls, Introduction, Nonces};
-use switchyard_wire::message::{ENCRYPTION_REFUSED, LOAD_BALANCE_DECLINED, TLS_ACCEPTED};
+use switchyard_wire::message::{ENCRYPTION_REFUSED, TLS_ACCEPTED};
+use switchyard_wire::vertica::load_balance;
 use switchyard_wire::{CancelKey, Certificate, Proxied, Startup, Untyped, Version, WireError, options};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -165,23 +166,19 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     before.ask(LOAD_BALANCE)?;
-    match (context.routing.decide)(before.peer) {
-        Balance::Here => connection.out().put_u8(LOAD_BALANCE_DECLINED),
+    let told = match (context.routing.decide)(before.peer) {
         // Whoever hears the address that it has called stays without a word; any other would make it call again.
-        Balance::Chosen(own) if before.peer.called(&own) => redirect(connection, &own),
-        Balance::Chosen(_) => connection.out().put_u8(LOAD_BALANCE_DECLINED),
+        Balance::Chosen(own) => Some(own).filter(|own| before.peer.called(own)),
         // Go's driver cannot call an IPv6 address, and says nothing: such clients are passed on instead (§7.3).
         Balance::Elsewhere(destination) if destination.host.contains(':') => {
-            connection.out().put_u8(LOAD_BALANCE_DECLINED);
             before.destination = Some(destination);
+            None
         }
-        Balance::Elsewhere(destination) => redirect(connection, &destination),
-    }
+        Balance::Elsewhere(destination) => Some(destination),
+        Balance::Here => None,
+    };
+    load_balance(connection.out(), told.as_ref().map(|told| (told.host.as_str(), told.port)));
     connection.flush().await
-}
-
-fn redirect<S: AsyncRead + AsyncWrite + Unpin>(connection: &mut Connection<S>, to: &Destination) {
-    switchyard_wire::message::load_balance_redirect(connection.out(), &to.host, to.port);
 }
 
 /// Another member has a client: it is told that this is one of its cluster.
