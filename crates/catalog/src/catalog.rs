@@ -335,6 +335,7 @@ impl Catalog {
         }
         catalog.version = version;
         catalog.id_next = id_next;
+        catalog.index.settle();
         Some(catalog)
     }
 
@@ -342,6 +343,7 @@ impl Catalog {
     #[must_use]
     pub fn with_version(mut self, version: u64) -> Self {
         self.version = version;
+        self.index.settle();
         self
     }
 
@@ -380,6 +382,7 @@ impl Catalog {
             }
         }
         next.version = version;
+        next.index.settle();
         next
     }
 }

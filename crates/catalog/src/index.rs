@@ -1,7 +1,7 @@
 //! Ways to find entities other than by id and name. Derived: nothing here is stored.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use imbl::OrdMap;
 
@@ -9,6 +9,7 @@ use crate::catalog::{Catalog, Entity};
 use crate::entity::*;
 use crate::id::*;
 use crate::name::Name;
+use crate::routing::{RuleIndex, Targets};
 
 /// The derived ways to find entities. A clone is cheap.
 #[derive(Clone, Default)]
@@ -20,6 +21,11 @@ pub(crate) struct Index {
     user_mappings: OrdMap<(Option<UserId>, Option<NodeId>), UserMappingId>,
     settings: OrdMap<(SettingLevel, String), SettingId>,
     shards: OrdMap<(TableGroupId, u32), ShardId>,
+    pub(crate) rules: RuleIndex,
+    /// Shared by all versions with the same nodes, addresses and groups.
+    pub(crate) targets: Arc<OnceLock<Targets>>,
+    /// How often a commit before this version touched load balancing, and whether the changes since do.
+    balancing: (u64, bool),
 }
 
 impl fmt::Debug for Index {
@@ -30,7 +36,9 @@ impl fmt::Debug for Index {
 
 impl Index {
     pub(crate) fn learn(&mut self, entity: &Entity) {
+        self.touch_balancing(entity);
         match entity {
+            Entity::RoutingRule(rule) => self.rules.insert(rule),
             Entity::WorkloadRule(rule) => {
                 // Removed first: the map would keep the old spelling of a key that compares equal.
                 self.workloads.remove(&rule.workload);
@@ -59,7 +67,9 @@ impl Index {
     }
 
     pub(crate) fn forget(&mut self, entity: &Entity) {
+        self.touch_balancing(entity);
         match entity {
+            Entity::RoutingRule(rule) => self.rules.remove(rule),
             Entity::WorkloadRule(rule) => forget(&mut self.workloads, &rule.workload, rule.id),
             Entity::RoleGrant(grant) => forget(&mut self.role_grants, &(grant.grantee, grant.role), grant.id),
             Entity::WorkloadGrant(grant) => forget(&mut self.workload_grants, &(grant.grantee, grant.rule), grant.id),
@@ -73,6 +83,39 @@ impl Index {
             Entity::Shard(shard) => forget(&mut self.shards, &(shard.table_group, shard.number), shard.id),
             _ => {}
         }
+    }
+}
+
+impl Index {
+    /// What load balancing depends on: rules, and what leads from a group to an address.
+    fn touch_balancing(&mut self, entity: &Entity) {
+        match entity {
+            Entity::RoutingRule(_) => self.balancing.1 = true,
+            Entity::Database(_)
+            | Entity::Node(_)
+            | Entity::Subcluster(_)
+            | Entity::FaultGroup(_)
+            | Entity::NetworkAddress(_)
+            | Entity::NetworkInterface(_)
+            | Entity::Subnet(_)
+            | Entity::LoadBalanceGroup(_) => {
+                self.balancing.1 = true;
+                // Never emptied in place: a version that shares it may be about to fill it.
+                self.targets = Arc::default();
+            }
+            _ => {}
+        }
+    }
+
+    /// A version has been made of the changes so far.
+    pub(crate) fn settle(&mut self) {
+        let (version, touched) = self.balancing;
+        self.balancing = (version + u64::from(touched), false);
+    }
+
+    /// The first version is 1.
+    pub(crate) fn balancing_version(&self) -> u64 {
+        self.balancing.0.max(1)
     }
 }
 

@@ -16,6 +16,7 @@ mod initial;
 mod name;
 mod placement;
 mod roles;
+mod routing;
 mod secret;
 
 pub use apply::{Applied, Notice, SHARDS_PER_GROUP_MAX, default_shard_count};
@@ -32,4 +33,8 @@ pub use identity::{IDENTITY_MAP, IdentityMap, IdentityMapError};
 pub use initial::{FIRST_SUBCLUSTER, PREDEFINED_ROLES, PUBLIC_ROLE, SUPERUSER_ROLES};
 pub use name::{Name, NameError};
 pub use placement::place;
+pub use routing::{
+    Candidate, Decision, Delivery, Family, Lint, NodeState, NodeStates, Observed, Outcome, RoutingClient, RoutingView,
+    RuleCounters, RuleVerdict, RulesConsidered, Skip, Stage, StageTrace, StayReason, Target, Trace, Turn, Turns,
+};
 pub use secret::Secret;

@@ -1,6 +1,7 @@
 //! Measurements of the server as it is shipped: a release build, its own process, real clients.
 
 mod commits;
+mod decision;
 mod idle;
 mod prompt;
 mod rules;
@@ -20,6 +21,8 @@ pub enum Measurement {
     Commits,
     /// 100,000 routing rules: script, dump, start, memory, cost of a commit.
     Rules,
+    /// Where a connection goes, among 100 and 1,000,000 routing rules. Needs no server.
+    Decision,
     /// Resident memory of a server that does nothing.
     Idle,
     /// From a fresh clone to the first answer.
@@ -60,14 +63,16 @@ impl Figure {
 
 /// Runs what is named and prints a table. A bar that was missed is an error.
 pub fn run(named: &[Measurement]) -> Result<()> {
-    let usual = [Measurement::Commits, Measurement::Rules, Measurement::Idle];
+    let usual = [Measurement::Commits, Measurement::Rules, Measurement::Decision, Measurement::Idle];
     let chosen = if named.is_empty() { &usual[..] } else { named };
-    let binary = build()?;
+    let needs_server = |one: &Measurement| !matches!(one, Measurement::Decision | Measurement::Prompt);
+    let binary = if chosen.iter().any(needs_server) { build()? } else { PathBuf::new() };
     let mut figures = Vec::new();
     for measurement in chosen {
         figures.extend(match measurement {
             Measurement::Commits => commits::measure(&binary)?,
             Measurement::Rules => rules::measure(&binary)?,
+            Measurement::Decision => decision::measure()?,
             Measurement::Idle => idle::measure(&binary)?,
             Measurement::Prompt => prompt::measure()?,
         });

@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may")]
 
 mod invariants;
-mod random;
+pub(crate) mod random;
 mod refusals;
 mod rules;
 pub(crate) mod sample;

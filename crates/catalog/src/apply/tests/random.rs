@@ -202,7 +202,7 @@ fn topology() -> impl Strategy<Value = Change> {
     ]
 }
 
-fn change() -> impl Strategy<Value = Change> {
+pub(crate) fn change() -> impl Strategy<Value = Change> {
     prop_oneof![addressing(), policy(), people(), topology()]
 }
 
