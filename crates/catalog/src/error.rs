@@ -98,22 +98,18 @@ impl ObjectKind {
         }
     }
 
-    /// As Vertica's dependency messages name it: network addresses and interfaces are one class there.
-    pub fn class(self) -> &'static str {
+    /// In the messages of a DROP that others stand against. Of these three kinds the vendor's texts are known, which name
+    /// its internal classes, network addresses and interfaces being one; everywhere else the statement's words do.
+    fn in_drop(self, dropped: Self) -> &'static str {
+        if !matches!(dropped, Self::NetworkAddress | Self::NetworkInterface | Self::LoadBalanceGroup) {
+            return self.words();
+        }
         match self {
             Self::Node => "Node",
-            Self::Subcluster => "Subcluster",
-            Self::FaultGroup => "FaultGroup",
             Self::NetworkAddress | Self::NetworkInterface => "NetworkInterface",
-            Self::Subnet => "Subnet",
             Self::LoadBalanceGroup => "LoadBalanceGroup",
-            Self::RoutingRule | Self::Workload => "RoutingRule",
-            Self::User => "User",
-            Self::Role | Self::Grantee => "Role",
-            Self::Authentication => "Authentication",
-            Self::UserMapping => "UserMapping",
-            Self::TableGroup => "TableGroup",
-            Self::Database => "Database",
+            Self::RoutingRule => "RoutingRule",
+            other => other.words(),
         }
     }
 }
@@ -159,13 +155,13 @@ pub enum CatalogError {
     #[error("{} \"{name}\" does not exist", kind.capitalised())]
     Missing { kind: ObjectKind, name: Name, nearest: Option<Name> },
     /// A list names something twice.
-    #[error("{kind} \"{name}\" is named more than once")]
+    #[error("{} \"{name}\" is named more than once", kind.capitalised())]
     Repeated { kind: ObjectKind, name: Name },
     /// What should be taken out of something is not in it.
     #[error("{} \"{name}\" does not exist in {holder_kind} \"{holder}\"", kind.capitalised())]
     NotMember { kind: ObjectKind, name: Name, holder_kind: ObjectKind, holder: Name },
     /// What should be put into something is in it, or in another of its kind.
-    #[error("{kind} \"{name}\" is already in {holder_kind} \"{holder}\"")]
+    #[error("{} \"{name}\" is already in {holder_kind} \"{holder}\"", kind.capitalised())]
     AlreadyMember { kind: ObjectKind, name: Name, holder_kind: ObjectKind, holder: Name },
 
     /// E_KIND.
@@ -175,74 +171,74 @@ pub enum CatalogError {
     #[error("Load balance group \"{group}\" already has an address on node \"{node}\"")]
     NodeDuplicate { group: Name, node: Name },
     /// Fault groups and subclusters need a filter.
-    #[error("load balance group \"{group}\" has no filter")]
+    #[error("Load balance group \"{group}\" has no filter")]
     FilterMissing { group: Name },
     /// Network addresses take no filter.
-    #[error("load balance group \"{group}\" holds network addresses, which take no filter")]
+    #[error("Load balance group \"{group}\" holds network addresses, which take no filter")]
     FilterForbidden { group: Name },
     /// CREATE with no member.
-    #[error("load balance group \"{group}\" needs at least one member")]
+    #[error("Load balance group \"{group}\" needs at least one member")]
     NoMembers { group: Name },
 
     /// The action is for the other type of routing rule. `workload` says which type this one is.
     #[error("{action} does not apply to routing rule \"{rule}\"")]
     RuleType { rule: Name, workload: bool, action: &'static str },
     /// A workload rule keeps at least one subcluster.
-    #[error("routing rule \"{rule}\" needs at least one subcluster")]
+    #[error("Routing rule \"{rule}\" needs at least one subcluster")]
     LastSubcluster { rule: Name },
 
     /// E_DEP. In the order of creation within each kind.
     #[error("DROP failed due to dependencies")]
     Dependents { kind: ObjectKind, name: Name, dependents: Vec<(ObjectKind, Name)> },
     /// The superuser, predefined roles, the default subcluster. `action` is a participle: `dropped`.
-    #[error("{kind} \"{name}\" cannot be {action}")]
+    #[error("{} \"{name}\" cannot be {action}", kind.capitalised())]
     Protected { kind: ObjectKind, name: Name, action: &'static str },
     /// At least one subcluster is primary.
-    #[error("subcluster \"{subcluster}\" is the only primary subcluster")]
+    #[error("Subcluster \"{subcluster}\" is the only primary subcluster")]
     LastPrimary { subcluster: Name },
     /// Nodes dropped from a subcluster go to the default one, so this one's cannot be.
-    #[error("node \"{node}\" cannot be dropped from the default subcluster \"{subcluster}\"")]
+    #[error("Node \"{node}\" cannot be dropped from the default subcluster \"{subcluster}\"")]
     DefaultSubclusterNode { node: Name, subcluster: Name },
     /// A fault group cannot be inside itself.
-    #[error("fault group \"{child}\" cannot be added to \"{group}\": it would contain itself")]
+    #[error("Fault group \"{child}\" cannot be added to \"{group}\": it would contain itself")]
     FaultGroupCycle { group: Name, child: Name },
 
     /// A role cannot be granted to itself, directly or by way of others.
-    #[error("role \"{role}\" cannot be granted to role \"{grantee}\": it would be granted to itself")]
+    #[error("Role \"{role}\" cannot be granted to role \"{grantee}\": it would be granted to itself")]
     RoleCycle { role: Name, grantee: Name },
     /// DEFAULT ROLE of a role that the user was not granted.
-    #[error("role \"{role}\" has not been granted to user \"{user}\"")]
+    #[error("Role \"{role}\" has not been granted to user \"{user}\"")]
     RoleNotGranted { role: Name, user: Name },
     /// GRANT role by somebody who is no superuser and has no ADMIN OPTION.
-    #[error("user \"{grantor}\" may not grant role \"{role}\"")]
+    #[error("User \"{grantor}\" may not grant role \"{role}\"")]
     MayNotGrant { grantor: Name, role: Name },
     /// REVOKE without CASCADE from somebody who granted it on.
     #[error("dependent privileges exist")]
     GrantedOn { role: Name, grantor: Name, grantees: Vec<Name> },
     /// There is one superuser.
-    #[error("user \"{name}\" cannot be a superuser: \"{superuser}\" is the only one")]
+    #[error("User \"{name}\" cannot be a superuser: \"{superuser}\" is the only one")]
     SecondSuperuser { name: Name, superuser: Name },
     /// The pair of user and node has a mapping. `None` is PUBLIC, and every node.
-    #[error("user mapping for {} already exists", pair(user.as_ref(), node.as_ref()))]
+    #[error("user mapping for {} already exists{}", person(user.as_ref()), server(node.as_ref()))]
     MappingExists { user: Option<Name>, node: Option<Name> },
     /// The pair of user and node has no mapping. `None` is PUBLIC, and every node.
-    #[error("user mapping for {} does not exist", pair(user.as_ref(), node.as_ref()))]
+    #[error("user mapping for {} does not exist{}", person(user.as_ref()), server(node.as_ref()))]
     MappingMissing { user: Option<Name>, node: Option<Name> },
 
     /// E_BADIP: an address that clients could not use.
     #[error("Invalid IP address \"{host}\"")]
     BadAddress { host: String, fault: AddressFault },
     /// A number beyond its limits.
-    #[error("{what} must be between {min} and {max}, not {value}")]
+    #[error("Invalid value {value} for {what}")]
     OutOfRange { what: &'static str, value: u64, min: u64, max: u64 },
     /// A node exports on its own interfaces only.
-    #[error("network interface \"{interface}\" is not on node \"{node}\"")]
+    #[error("Network interface \"{interface}\" is not on node \"{node}\"")]
     OtherNode { interface: Name, node: Name },
     /// ALTER NODE REPLACE found no standby node that is free.
-    #[error("no standby node is free to replace node \"{node}\"")]
+    #[error("No standby node is free to replace node \"{node}\"")]
     NoStandby { node: Name },
     /// ALTER NODE REPLACE WITH a node that is not a free standby node.
-    #[error("node \"{with}\" is not a free standby node")]
+    #[error("Node \"{with}\" is not a free standby node")]
     NotStandby { with: Name },
 
     /// Replicas of a shard are on different workers (`reference/hologres.md` §1.2).
@@ -252,7 +248,7 @@ pub enum CatalogError {
     #[error("too many shards in this instance")]
     TooManyShards { table_group: Name, scope: ShardCap, count: u64, cap: u64, workers: u32 },
     /// The default table group is dropped last.
-    #[error("table group \"{name}\" is the default table group")]
+    #[error("Table group \"{name}\" is the default table group")]
     DefaultTableGroup { name: Name },
 }
 
@@ -265,7 +261,7 @@ impl CatalogError {
             }
             Self::Exists { kind, name } => format!("There is a {kind} \"{name}\"{}.", shared_names(*kind)),
             Self::Dependents { kind, name, .. } => {
-                format!("Cannot drop {} {name} because other objects depend on it", kind.class())
+                format!("Cannot drop {} {name} because other objects depend on it", kind.in_drop(*kind))
             }
             Self::RuleType { workload: true, .. } => "The rule routes by workload.".to_owned(),
             Self::RuleType { workload: false, .. } => "The rule routes by client network.".to_owned(),
@@ -303,8 +299,13 @@ impl CatalogError {
             }
             // DROP FAULT GROUP has no CASCADE.
             Self::Dependents { kind: ObjectKind::FaultGroup, .. } => {
-                "Take it out of the load balance groups first: ALTER LOAD BALANCE GROUP ... DROP FAULT GROUP."
+                "Take the fault group and its children out of these load balance groups first: ALTER LOAD BALANCE GROUP \
+                 ... DROP FAULT GROUP."
                     .to_owned()
+            }
+            Self::OutOfRange { min, max, .. } => format!("It must lie between {min} and {max}."),
+            Self::FilterForbidden { .. } => {
+                "SET FILTER TO is for groups of fault groups or subclusters; addresses are members by name.".to_owned()
             }
             Self::Dependents { .. } => "Use DROP ... CASCADE to drop the dependent objects too".to_owned(),
             Self::FilterMissing { group } => {
@@ -338,11 +339,13 @@ impl CatalogError {
         let Self::Dependents { kind, name, dependents } = self else { return Vec::new() };
         let shown = dependents.iter().take(DEPENDENCY_NOTICES_MAX);
         let mut notices: Vec<String> = shown
-            .map(|(by, dependent)| format!("The {} {dependent} depends on {} {name}", by.class(), kind.class()))
+            .map(|(by, dependent)| {
+                format!("The {} {dependent} depends on {} {name}", by.in_drop(*kind), kind.in_drop(*kind))
+            })
             .collect();
         let more = dependents.len().saturating_sub(DEPENDENCY_NOTICES_MAX);
         if more > 0 {
-            notices.push(format!("{more} more objects depend on {} {name}", kind.class()));
+            notices.push(format!("{more} more objects depend on {} {name}", kind.in_drop(*kind)));
         }
         notices
     }
@@ -363,11 +366,12 @@ fn shared_names(kind: ObjectKind) -> &'static str {
     }
 }
 
-/// A user and a node as messages about user mappings name them.
-fn pair(user: Option<&Name>, node: Option<&Name>) -> String {
-    let user = user.map_or(PUBLIC_ROLE, Name::as_str);
-    match node {
-        Some(node) => format!("\"{user}\" on node \"{node}\""),
-        None => format!("\"{user}\""),
-    }
+/// A user as PostgreSQL's messages about user mappings name one.
+fn person(user: Option<&Name>) -> String {
+    format!("\"{}\"", user.map_or(PUBLIC_ROLE, Name::as_str))
+}
+
+/// A node as PostgreSQL's messages about user mappings name a server; nothing for every node.
+fn server(node: Option<&Name>) -> String {
+    node.map_or_else(String::new, |node| format!(" for server \"{node}\""))
 }

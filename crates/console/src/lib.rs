@@ -10,13 +10,15 @@ mod transaction;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use switchyard_catalog::{Catalog, CatalogError, Change, Name, NameError, NodeChange, NodeKind, Secret, Verifiers};
+use switchyard_catalog::{
+    Catalog, CatalogError, Change, Name, NameError, NodeChange, NodeId, NodeKind, Secret, Verifiers,
+};
 pub use switchyard_engine::ProcessSetting;
 use switchyard_session::{
     Client, Context, Elsewhere, Established, Limits, Peer, Registry, Routing, SessionError, Throttle, Tls,
     decide_login, establish, mock_secret,
 };
-use switchyard_store::{Commit, CommitError, Record, Store, StoreError};
+use switchyard_store::{Commit, CommitError, Record, Retention, Store, StoreError};
 use switchyard_wire::{CancelKey, ScramVerifier};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -100,7 +102,10 @@ pub struct Console {
     /// Held from the check of the version to the end of the commit.
     committing: tokio::sync::Mutex<()>,
     context: Context,
-    node_name: Name,
+    /// This member's node.
+    node_id: Option<NodeId>,
+    /// Its name at the start.
+    node_name_at_start: Name,
     live: LiveState,
     plans: Arc<PlanCache>,
     shutdown: watch::Sender<bool>,
@@ -137,13 +142,15 @@ impl Console {
             routing: Routing::default(),
             authenticate: Box::new(move |request| decide_login(&logins.load(), request)),
         };
+        let node_id = head.load().nodes().named(&options.node_name).map(|node| node.id);
         let live = LiveState::start(&head.load(), &options.node_name, options.process_settings);
         Ok(Arc::new(Self {
             store,
             head,
             committing: tokio::sync::Mutex::new(()),
             context,
-            node_name: options.node_name,
+            node_id,
+            node_name_at_start: options.node_name,
             live,
             plans: Arc::default(),
             shutdown: watch::Sender::new(false),
@@ -220,6 +227,12 @@ impl Console {
         let _ = asked.wait_for(|asked| *asked).await;
     }
 
+    /// What this member's node is called in a catalog: it may have been renamed since the start.
+    fn node_name(&self, catalog: &Catalog) -> Name {
+        let node = self.node_id.and_then(|id| catalog.nodes().find(id));
+        node.map_or_else(|| self.node_name_at_start.clone(), |node| node.name.clone())
+    }
+
     /// The newest catalog.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.head.load()
@@ -289,6 +302,7 @@ async fn join(
         return Ok(joined);
     }
     let commit = Commit {
+        retention: retention(&joined),
         base: catalog.version(),
         id_next: joined.id_next(),
         deltas: switchyard_catalog::merge_deltas(deltas),
@@ -301,6 +315,20 @@ async fn join(
     };
     let committed = store.commit(commit).await?;
     Ok(joined.with_version(committed.version))
+}
+
+/// What history keeps, by the settings of this catalog.
+fn retention(catalog: &Catalog) -> Retention {
+    const DAY_US: i64 = 86_400_000_000;
+    let number = |name| {
+        let value = switchyard_engine::settings::database_value(name, catalog);
+        value.and_then(|value| value.parse::<i64>().ok()).unwrap_or_default()
+    };
+    let days = number("history_days_max");
+    Retention {
+        versions_max: u64::try_from(number("history_versions_max")).unwrap_or_default().max(1),
+        age_us_max: (days > 0).then(|| days.saturating_mul(DAY_US)),
+    }
 }
 
 /// The catalog as a script of our own statements, secrets as verifiers: `psql -f` on a new cluster makes it again.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::stream::StreamExt;
 use jiff::tz::TimeZone;
-use switchyard_catalog::{Change, Name};
+use switchyard_catalog::{Change, Name, NodeChange};
 use switchyard_dialect::{MetaFunction, Parsed, Redacted, Statement, UserAction, UserParameter};
 use switchyard_engine::plan::{
     Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
@@ -91,7 +91,7 @@ impl Session {
             process_id: place.process_id,
             client_address: place.client,
             time: jiff::Timestamp::now(),
-            node: console.node_name.clone(),
+            node: console.node_name(&catalog),
         };
         let (state, warnings) = SessionState::open(login, parameters, &catalog, &mut rand::rng())?;
         let author = Author {
@@ -152,6 +152,10 @@ impl Session {
         if catalog.version() != self.seen_version || self.transaction.is_some() {
             self.seen_version = catalog.version();
             self.state.refresh_workload(&catalog, &mut rand::rng());
+        }
+        let node = self.console.node_name(&catalog);
+        if self.state.node_name != node {
+            self.state.node_name = node;
         }
     }
 
@@ -399,6 +403,7 @@ impl Session {
     async fn change(&mut self, plan: Changes, statement: &Statement) -> Result<Outcome, ClientError> {
         self.keep_own_node(&plan.changes)?;
         let mut warnings = plan.warnings;
+        warnings.extend(self.own_node_renamed(&plan.changes));
         let text = Redacted(statement).to_string();
         let alone = self.transaction.is_none();
         let transaction = self.transaction.get_or_insert_with(|| Transaction::begin(self.console.head.load(), false));
@@ -428,7 +433,7 @@ impl Session {
 
     /// A member that runs cannot be taken out of the catalog from under itself.
     fn keep_own_node(&self, changes: &[Change]) -> Result<(), ClientError> {
-        let own = &self.console.node_name;
+        let own = &self.console.node_name(&self.catalog());
         let drops = |change: &Change| matches!(change, Change::DropNode { name, .. } if name == own);
         if changes.iter().any(drops) {
             return Err(ClientError::new(
@@ -438,6 +443,17 @@ impl Session {
             .with_hint("Stop the member first, and drop its node on another one."));
         }
         Ok(())
+    }
+
+    /// A member goes by the name it is started with: under the old one it would join as another node.
+    fn own_node_renamed(&self, changes: &[Change]) -> Option<Warning> {
+        let own = self.console.node_name(&self.catalog());
+        changes.iter().find_map(|change| match change {
+            Change::AlterNode { name, change: NodeChange::Rename(to) } if *name == own && *to != own => {
+                Some(Warning::notice(format!("this member is to be started with the node name \"{to}\" from now on")))
+            }
+            _ => None,
+        })
     }
 
     /// Whether notices are sent: `client_min_messages` may ask for warnings or errors only.
@@ -564,9 +580,8 @@ impl Session {
         let head = self.console.head.load();
         let found = self.console.store.catalog_at(&head, version).await.map_err(|error| store_error(&error))?;
         let Some(catalog) = found else {
-            let message = format!("catalog version {version} does not exist");
-            return Err(ClientError::new(SqlState::UndefinedObject, message)
-                .with_hint("switchyard.catalog_history lists the versions."));
+            let oldest = self.console.store.oldest_version().await.map_err(|error| store_error(&error))?;
+            return Err(no_version(version, oldest));
         };
         let changes = Changes {
             changes: vec![Change::Restore { to: Box::new(catalog) }],
@@ -660,7 +675,7 @@ impl Session {
         let query_log = if needs.query_log { self.console.live.query_log.statements() } else { Vec::new() };
         let live = self.console.live.now(
             &catalog,
-            &self.console.node_name,
+            &self.console.node_name(&catalog),
             &self.console.context.registry,
             self.console.context.tls.as_deref(),
         );
@@ -833,6 +848,17 @@ fn no_transaction() -> Warning {
 
 fn no_savepoint(name: &Name) -> ClientError {
     ClientError::new(SqlState::InvalidSavepoint, format!("savepoint \"{name}\" does not exist"))
+}
+
+/// `oldest` is the oldest version that history keeps.
+fn no_version(version: u64, oldest: u64) -> ClientError {
+    if version == 0 || version >= oldest {
+        return ClientError::new(SqlState::UndefinedObject, format!("catalog version {version} does not exist"))
+            .with_hint("switchyard.catalog_history lists the versions that are kept.");
+    }
+    ClientError::new(SqlState::UndefinedObject, format!("catalog version {version} is no longer kept"))
+        .with_detail(format!("History goes back to version {oldest}."))
+        .with_hint("The settings history_versions_max and history_days_max say how much is kept.")
 }
 
 fn store_error(error: &switchyard_store::StoreError) -> ClientError {

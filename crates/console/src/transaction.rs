@@ -130,6 +130,7 @@ impl Console {
             (Arc::new(applied.catalog), applied.deltas)
         };
         let commit = Commit {
+            retention: crate::retention(&working),
             base: head.version(),
             id_next: working.id_next(),
             deltas: merge_deltas(deltas),

@@ -219,6 +219,8 @@ impl Warning {
 pub enum HostFault {
     /// It is none.
     Malformed,
+    /// It is none, where a host name would not do either.
+    NoAddress,
     /// 127.0.0.0/8, ::1, localhost, while `allow_loopback_addresses` is off.
     Loopback,
     /// A subnet is named by its prefix alone.
@@ -379,11 +381,11 @@ impl From<PlanError> for ClientError {
                  a password cannot begin with SCRAM-SHA-256$.",
             ),
             PlanError::MappingWithoutUser => {
-                Self::new(S::InvalidParameterValue, "user mapping for PUBLIC needs the option user")
+                Self::new(S::InvalidParameterValue, "User mapping for PUBLIC needs the option user")
             }
             PlanError::Arity { routine, min, max, given } => arity_error(routine, min, max, given),
             PlanError::Argument { routine, number, expected } => {
-                Self::new(S::InvalidParameterValue, format!("argument {number} of {routine} must be {expected}"))
+                Self::new(S::InvalidParameterValue, format!("Argument {number} of {routine} must be {expected}"))
             }
             PlanError::Integer { text } => {
                 Self::new(S::InvalidTextRepresentation, format!("invalid input syntax for type integer: \"{text}\""))
@@ -445,6 +447,9 @@ fn address_error(text: &str, fault: HostFault) -> ClientError {
     let error = ClientError::new(SqlState::InvalidParameterValue, format!("Invalid IP address \"{shown}\""));
     match fault {
         HostFault::Malformed => error.with_hint("Write an IPv4 or IPv6 address, or a host name."),
+        HostFault::NoAddress => {
+            error.with_hint("Write an IPv4 or IPv6 address; a client is never known by a host name.")
+        }
         HostFault::Loopback => error
             .with_detail("A loopback address cannot be reached from other hosts.")
             .with_hint("To allow it, use ALTER DATABASE DEFAULT SET allow_loopback_addresses = on."),
@@ -454,7 +459,8 @@ fn address_error(text: &str, fault: HostFault) -> ClientError {
 
 fn arity_error(routine: &str, min: usize, max: usize, given: usize) -> ClientError {
     let takes = if min == max { min.to_string() } else { format!("{min} to {max}") };
-    ClientError::new(SqlState::UndefinedFunction, format!("{routine} takes {takes} arguments, not {given}"))
+    let noun = if max == 1 { "argument" } else { "arguments" };
+    ClientError::new(SqlState::UndefinedFunction, format!("{routine} takes {takes} {noun}, not {given}"))
 }
 
 fn syntax_error(error: SyntaxError) -> ClientError {

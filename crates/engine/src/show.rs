@@ -114,14 +114,17 @@ impl View<'_> {
         in_effect.into_iter().filter(|role| granted.contains_key(role)).collect()
     }
 
-    /// Names in the order of creation; a star marks the admin option.
+    /// By name, as `USERS.ALL_ROLES` lists them; a star marks the admin option.
     fn roles(&self, roles: impl Iterator<Item = RoleId>) -> String {
         let granted = self.catalog.granted_roles(self.session.user_id);
-        joined(roles.filter_map(|id| {
-            let name = &self.catalog.roles().find(id)?.name;
-            let star = if granted.get(&id) == Some(&true) { "*" } else { "" };
-            Some(format!("{name}{star}"))
-        }))
+        let mut named: Vec<(&Name, &str)> = roles
+            .filter_map(|id| {
+                let star = if granted.get(&id) == Some(&true) { "*" } else { "" };
+                Some((&self.catalog.roles().find(id)?.name, star))
+            })
+            .collect();
+        named.sort();
+        joined(named.into_iter().map(|(name, star)| format!("{name}{star}")))
     }
 
     /// Vertica's rows, in Vertica's order and spelling.

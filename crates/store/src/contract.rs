@@ -54,6 +54,33 @@ pub struct Commit {
     pub deltas: Vec<Delta>,
     /// Who and what.
     pub record: Record,
+    /// What history keeps from then on.
+    pub retention: Retention,
+}
+
+/// What history keeps. What is beyond goes with commits, the oldest first and no more with each than costs it nothing
+/// worth speaking of, so that a lower limit is reached after some commits only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// How many versions, the newest included; at least 1.
+    pub versions_max: u64,
+    /// How long, in microseconds before the commit; `None` is without limit.
+    pub age_us_max: Option<i64>,
+}
+
+impl Retention {
+    /// Everything.
+    pub const ALL: Self = Self { versions_max: u64::MAX, age_us_max: None };
+
+    /// Whether a version goes with the commit of the version `newest`, made at `now_us`. `made_us` is when it was made,
+    /// where that is still known.
+    pub(crate) fn drops(&self, version: u64, made_us: impl FnOnce() -> Option<i64>, newest: u64, now_us: i64) -> bool {
+        if version >= newest {
+            return false;
+        }
+        newest.saturating_sub(version) >= self.versions_max
+            || self.age_us_max.is_some_and(|most| made_us().is_none_or(|made_us| now_us.saturating_sub(made_us) > most))
+    }
 }
 
 /// A commit that is durable.
@@ -159,8 +186,12 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     async fn history(&self, after: u64, limit: usize) -> Result<Vec<HistoryEntry>, StoreError>;
 
     /// The catalog as it was in `version`, going backwards from `newest`; but for the next id, which is that of `newest`.
-    /// `None` when that version is in the future, or older than what history keeps; there is no version 0 to go back to.
+    /// `None` when that version is in the future, or older than [`Store::oldest_version`]; there is no version 0 to go
+    /// back to.
     async fn catalog_at(&self, newest: &Catalog, version: u64) -> Result<Option<Catalog>, StoreError>;
+
+    /// The oldest version that history keeps; 0 on an empty store.
+    async fn oldest_version(&self) -> Result<u64, StoreError>;
 }
 
 /// How many refused statements history keeps.

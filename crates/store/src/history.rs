@@ -10,9 +10,11 @@ pub const REFUSAL_BYTES_MAX: usize = 16 * 1024;
 /// Puts commits and refusals in the order in which they happened, the clocks of those who made them notwithstanding:
 /// a refusal comes with the newest version there was when it was noted, and so belongs between that commit and the next.
 ///
-/// Reads no more than it returns. `refusals` start at those noted when `after` was the newest version.
+/// Reads no more than it returns. `refusals` start at those noted when `after` was the newest version. Commits before
+/// `oldest`, the oldest version that is kept, are left out.
 pub(crate) fn in_order<E>(
     after: u64,
+    oldest: u64,
     head: u64,
     limit: usize,
     refusals: impl IntoIterator<Item = Result<(u64, HistoryEntry), E>>,
@@ -22,7 +24,7 @@ pub(crate) fn in_order<E>(
     if limit == 0 {
         return Ok(entries);
     }
-    let mut version = after;
+    let mut version = after.max(oldest.saturating_sub(1));
     for refusal in refusals {
         let (noted_at, refusal) = refusal?;
         while version < noted_at.min(head) {
@@ -44,14 +46,16 @@ pub(crate) fn in_order<E>(
     Ok(entries)
 }
 
-/// The catalog as it was in `version`. `deltas_of` says what made a version, if history has it.
+/// The catalog as it was in `version`, unless that is older than `oldest`, which history keeps. `deltas_of` says what made
+/// a version, if history has it.
 pub(crate) fn backwards<E>(
     newest: &Catalog,
     version: u64,
+    oldest: u64,
     mut deltas_of: impl FnMut(u64) -> Result<Option<Vec<Delta>>, E>,
 ) -> Result<Option<Catalog>, E> {
     // Nothing but emptiness came before the first commit, and a catalog always has a database.
-    if version > newest.version() || (version == 0 && newest.version() > 0) {
+    if version > newest.version() || (version < oldest.max(1) && newest.version() > 0) {
         return Ok(None);
     }
     let mut catalog = newest.clone();

@@ -9,7 +9,8 @@ mod memory;
 mod redb_store;
 
 pub use contract::{
-    Commit, CommitError, Committed, HistoryEntry, Loaded, OpenError, Outcome, REFUSALS_MAX, Record, Store, StoreError,
+    Commit, CommitError, Committed, HistoryEntry, Loaded, OpenError, Outcome, REFUSALS_MAX, Record, Retention, Store,
+    StoreError,
 };
 pub use history::REFUSAL_BYTES_MAX;
 pub use memory::MemoryStore;

@@ -8,9 +8,12 @@ use async_trait::async_trait;
 use switchyard_catalog::{Catalog, Delta, Entity};
 
 use crate::contract::{
-    Commit, CommitError, Committed, HistoryEntry, Loaded, Outcome, REFUSALS_MAX, Record, Store, StoreError,
+    Commit, CommitError, Committed, HistoryEntry, Loaded, Outcome, REFUSALS_MAX, Record, Retention, Store, StoreError,
 };
 use crate::history;
+
+/// How many versions one commit gives up.
+const GIVEN_UP_MAX: usize = 16;
 
 /// A store in memory.
 #[derive(Debug, Default)]
@@ -22,8 +25,10 @@ pub struct MemoryStore {
 struct Kept {
     id_next: u64,
     entities: BTreeMap<(&'static str, u64), Entity>,
-    /// The first made version 1.
-    commits: Vec<(Record, Vec<Delta>)>,
+    /// How many commits were given up.
+    given_up: u64,
+    /// The first made the version after those.
+    commits: VecDeque<(Record, Vec<Delta>)>,
     /// Each with the newest version there was.
     refusals: VecDeque<(u64, HistoryEntry)>,
 }
@@ -41,11 +46,26 @@ impl MemoryStore {
 
 impl Kept {
     fn head(&self) -> u64 {
-        self.commits.len() as u64
+        self.given_up.saturating_add(self.commits.len() as u64)
     }
 
     fn commit_of(&self, version: u64) -> Option<&(Record, Vec<Delta>)> {
-        self.commits.get(usize::try_from(version.checked_sub(1)?).ok()?)
+        self.commits.get(usize::try_from(version.checked_sub(self.oldest())?).ok()?)
+    }
+
+    fn oldest(&self) -> u64 {
+        if self.head() == 0 { 0 } else { self.given_up.saturating_add(1) }
+    }
+
+    fn give_up(&mut self, retention: Retention, now_us: i64) {
+        for _ in 0..GIVEN_UP_MAX {
+            let made_us = || self.commits.front().map(|(record, _)| record.time_us);
+            if !retention.drops(self.oldest(), made_us, self.head(), now_us) {
+                return;
+            }
+            self.commits.pop_front();
+            self.given_up += 1;
+        }
     }
 }
 
@@ -75,7 +95,9 @@ impl Store for MemoryStore {
             }
         }
         kept.id_next = commit.id_next;
-        kept.commits.push((commit.record, commit.deltas));
+        let now_us = commit.record.time_us;
+        kept.commits.push_back((commit.record, commit.deltas));
+        kept.give_up(commit.retention, now_us);
         Ok(Committed { version: kept.head() })
     }
 
@@ -96,15 +118,19 @@ impl Store for MemoryStore {
             Some((record, _)) => Ok(HistoryEntry { version, record: record.clone(), outcome: Outcome::Committed }),
             None => Err(StoreError { what: format!("history has no version {version}"), source: None }),
         };
-        history::in_order(after, kept.head(), limit, refusals, commit)
+        history::in_order(after, kept.oldest(), kept.head(), limit, refusals, commit)
     }
 
     async fn catalog_at(&self, newest: &Catalog, version: u64) -> Result<Option<Catalog>, StoreError> {
         let kept = self.kept();
         let deltas_of = |made| Ok::<_, Infallible>(kept.commit_of(made).map(|(_, deltas)| deltas.clone()));
-        match history::backwards(newest, version, deltas_of) {
+        match history::backwards(newest, version, kept.oldest(), deltas_of) {
             Ok(found) => Ok(found),
             Err(never) => match never {},
         }
+    }
+
+    async fn oldest_version(&self) -> Result<u64, StoreError> {
+        Ok(self.kept().oldest())
     }
 }

@@ -13,6 +13,8 @@
 //!
 //! `entities` is the newest catalog and nothing else; older ones come from it by the deltas of `history`, backwards.
 //! Lists are cut into parts of some 56 KiB, so that a commit of 100,000 statements needs no value of 20 MB.
+//! What `history` keeps no longer goes with a commit, in its transaction, from the oldest row on and a few rows each time:
+//! of the oldest version there may be the later rows only, without the first, which then counts as gone.
 //!
 //! **Newer formats.** Whoever changes the meaning of anything here, kinds and fields of entities included, in a way that
 //! an older program would misread raises `format`; a field that may be left out and has a default does not need it. A program refuses a file whose `format` is above the one it knows
@@ -169,9 +171,14 @@ impl Store for RedbStore {
     async fn catalog_at(&self, newest: &Catalog, version: u64) -> Result<Option<Catalog>, StoreError> {
         let newest = newest.clone();
         self.read(false, move |transaction| {
-            history::backwards(&newest, version, |made| format::read_deltas(transaction, made))
+            let oldest = format::oldest_version(transaction)?;
+            history::backwards(&newest, version, oldest, |made| format::read_deltas(transaction, made))
         })
         .await
+    }
+
+    async fn oldest_version(&self) -> Result<u64, StoreError> {
+        self.read(false, format::oldest_version).await
     }
 }
 

@@ -33,6 +33,12 @@ fn nearest<'a>(name: &Name, names: impl Iterator<Item = &'a Name>) -> Option<Nam
         .map(|(_, candidate)| candidate.clone())
 }
 
+/// Whether two names are the same but for digits.
+fn only_numbers_differ(one: &Name, other: &Name) -> bool {
+    let letters = |name: &Name| name.folded().chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+    letters(one) == letters(other)
+}
+
 /// Refuses a list that names something twice.
 pub(super) fn distinct<'a>(kind: ObjectKind, names: impl IntoIterator<Item = &'a Name>) -> Outcome {
     let mut seen = BTreeSet::new();
@@ -123,7 +129,9 @@ impl Draft {
         }
     }
 
-    /// Takes the missing of a DROP ... IF EXISTS for nothing to do.
+    /// Takes the missing of a DROP ... IF EXISTS for nothing to do. Otherwise no sibling is suggested that only has
+    /// another number, as `pg2` for `pg1`: that one exists is no sign that it was meant, and following the hint would
+    /// drop it.
     pub(super) fn found<T>(
         &mut self,
         found: Result<T, CatalogError>,
@@ -133,6 +141,10 @@ impl Draft {
             Err(CatalogError::Missing { kind, name, .. }) if if_exists => {
                 self.notices.push(Notice::NothingDropped { kind, name });
                 Ok(None)
+            }
+            Err(CatalogError::Missing { kind, name, nearest }) => {
+                let nearest = nearest.filter(|nearest| !only_numbers_differ(&name, nearest));
+                Err(CatalogError::Missing { kind, name, nearest })
             }
             other => other.map(Some),
         }

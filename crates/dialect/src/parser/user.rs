@@ -6,7 +6,7 @@ use crate::ast::{
     ConnectionScope, Ident, MappingOptions, ParameterAction, RoleChoice, SecretText, Statement, UserAction,
     UserParameter,
 };
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, SyntaxError};
 
 /// The words with which a parameter of a user begins.
 const PARAMETERS: [&str; 15] = [
@@ -49,7 +49,7 @@ pub(super) fn alter(cursor: &mut Cursor<'_>) -> Result<Statement> {
     let name = cursor.name()?;
     let action = if cursor.accept("DEFAULT") {
         cursor.expect("ROLE")?;
-        UserAction::DefaultRole(roles(cursor)?)
+        UserAction::DefaultRole(default_roles(cursor)?)
     } else if cursor.accept("RENAME") {
         cursor.expect("TO")?;
         UserAction::Rename(cursor.name()?)
@@ -113,6 +113,28 @@ pub(super) fn roles(cursor: &mut Cursor<'_>) -> Result<RoleChoice> {
         return Ok(RoleChoice::AllExcept(except));
     }
     Ok(RoleChoice::Named(cursor.names()?))
+}
+
+/// The roles of DEFAULT ROLE, which stands alone: the parameter of a user that follows is the mistake, and no role.
+fn default_roles(cursor: &mut Cursor<'_>) -> Result<RoleChoice> {
+    let start = cursor.index();
+    let roles = roles(cursor)?;
+    if cursor.at_end() {
+        return Ok(roles);
+    }
+    let end = cursor.index();
+    let is_parameter = |cursor: &Cursor<'_>| PARAMETERS.iter().any(|word| cursor.at(word));
+    if end >= start + 2 {
+        cursor.back_to(end - 2);
+        let after_comma = cursor.accept_symbol(',');
+        if !(after_comma && is_parameter(cursor)) {
+            cursor.back_to(end);
+        }
+    }
+    let alone =
+        is_parameter(cursor).then(|| "DEFAULT ROLE is a statement of its own; write another ALTER USER.".to_owned());
+    let error = cursor.error();
+    Err(SyntaxError { hint: alone.or(error.hint), ..error })
 }
 
 /// The syntax page has commas between the parameters, the vendor's examples blanks: both are taken.

@@ -30,9 +30,8 @@ fn sqlstate(error: &CatalogError) -> SqlState {
         | E::NodeDuplicate { .. }
         | E::MappingExists { .. } => SqlState::DuplicateObject,
         E::Missing { .. } | E::NotMember { .. } | E::MappingMissing { .. } => SqlState::UndefinedObject,
-        E::GroupKind { .. } | E::RuleType { .. } => SqlState::WrongObjectType,
+        E::GroupKind { .. } | E::RuleType { .. } | E::FilterForbidden { .. } => SqlState::WrongObjectType,
         E::FilterMissing { .. }
-        | E::FilterForbidden { .. }
         | E::NoMembers { .. }
         | E::LastSubcluster { .. }
         | E::FaultGroupCycle { .. }

@@ -274,7 +274,7 @@ fn refusals_have_their_codes_and_texts() {
         ("ALTER USER otto MEMORYCAP 'lots'", "22023", "Invalid value \"lots\" for MEMORYCAP"),
         ("ALTER USER otto MEMORYCAP '1G', MEMORYCAP '2G'", "42601", "conflicting or redundant options"),
         ("ALTER USER otto IDENTIFIED BY 'SCRAM-SHA-256$1'", "22023", "Invalid password verifier"),
-        ("ALTER USER otto DEFAULT ROLE night", "42501", "role \"night\" has not been granted to user \"otto\""),
+        ("ALTER USER otto DEFAULT ROLE night", "42501", "Role \"night\" has not been granted to user \"otto\""),
         ("CREATE AUTHENTICATION x METHOD 'ldap' LOCAL", "0A000", "authentication method \"ldap\" is not supported"),
         ("CREATE AUTHENTICATION x METHOD 'magic' LOCAL", "22023", "Invalid value \"magic\" for authentication method"),
         ("ALTER NODE node1 SET UPSTREAM TO 'http://x'", "22023", "Invalid value \"********\" for upstream"),

@@ -71,7 +71,7 @@ pub(super) fn client_host(text: &str, context: &PlanContext<'_>) -> Result<Host,
 
 /// The address of a client.
 pub(super) fn parse_address(text: &str) -> Result<IpAddr, PlanError> {
-    text.trim().parse().map_err(|_| PlanError::Address { text: text.to_owned(), fault: HostFault::Malformed })
+    text.trim().parse().map_err(|_| PlanError::Address { text: text.to_owned(), fault: HostFault::NoAddress })
 }
 
 /// An IP address or a host name.

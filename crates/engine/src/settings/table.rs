@@ -97,21 +97,24 @@ pub static SETTINGS: &[Declaration] = &[
         "50",
         CLUSTER,
         "Client sessions on each node; five more are kept for the superuser, who alone may log in when it is 0.",
-    ),
+    )
+    .superuser(),
     vertica(
         "DefaultIdleSessionTimeout",
         Kind::Interval { max_days: 365 },
         "unlimited",
         CLUSTER,
         "The idle session timeout of users and sessions that have none.",
-    ),
+    )
+    .superuser(),
     vertica(
         "DefaultGracePeriod",
         Kind::Interval { max_days: 20 },
         "unlimited",
         CLUSTER,
         "The grace period of users and sessions that have none.",
-    ),
+    )
+    .superuser(),
     vertica("EnableAllRolesOnLogin", Kind::Flag, "0", ALL, "Whether all granted roles are enabled at login."),
     vertica(
         "KeepAliveIdleTime",
@@ -304,6 +307,22 @@ pub static SETTINGS: &[Declaration] = &[
         "67108864",
         CLUSTER.and(Levels::USER),
         "How many bytes the texts of a session's prepared statements and the values of its portals may take.",
+    )
+    .superuser(),
+    ours(
+        "history_versions_max",
+        int(1, 1_000_000_000),
+        "100000",
+        Levels::DATABASE,
+        "How many catalog versions history keeps, the newest included; older ones go with the commits that follow, some at a time.",
+    )
+    .superuser(),
+    ours(
+        "history_days_max",
+        int(0, 36_500),
+        "0",
+        Levels::DATABASE,
+        "How many days catalog versions stay in history; 0 is no limit. They go with the commits that follow, some at a time.",
     )
     .superuser(),
     ours(

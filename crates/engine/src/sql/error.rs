@@ -136,7 +136,7 @@ fn external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> QueryErr
     }
     if error.downcast_ref::<NoVersion>().is_some() {
         return QueryError {
-            hint: Some("switchyard.catalog_history lists the versions.".to_owned()),
+            hint: Some("switchyard.catalog_history lists the versions that are kept.".to_owned()),
             ..QueryError::new(SqlState::UndefinedObject, error.to_string())
         };
     }

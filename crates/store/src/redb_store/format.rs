@@ -32,6 +32,9 @@ const SECTION_DELTAS: u8 = 2;
 /// 64 KiB is for the last item.
 const PART_BYTES: usize = 56 * 1024;
 
+/// How many rows of [`HISTORY`] one commit gives up: more than it makes, as a commit of one statement makes three.
+const GIVEN_UP_ROWS_MAX: usize = 48;
+
 /// Why the file could not be read or written.
 #[derive(Debug, Error)]
 pub(super) enum Fault {
@@ -126,7 +129,42 @@ pub(super) fn write_commit(transaction: &WriteTransaction, version: u64, commit:
     let mut history = transaction.open_table(HISTORY)?;
     history.insert((version, SECTION_RECORD, 0), serde_json::to_vec(&head).map_err(Fault::Json)?.as_slice())?;
     write_list(&mut history, version, SECTION_STATEMENTS, statements)?;
-    write_list(&mut history, version, SECTION_DELTAS, &commit.deltas)
+    write_list(&mut history, version, SECTION_DELTAS, &commit.deltas)?;
+    give_up(&mut history, version, commit)
+}
+
+/// Takes out what history keeps no longer, from the oldest row on.
+fn give_up(
+    history: &mut Table<'_, (u64, u8, u32), &[u8]>,
+    newest: u64,
+    Commit { record, retention, .. }: &Commit,
+) -> Result<(), Fault> {
+    for _ in 0..GIVEN_UP_ROWS_MAX {
+        let Some((key, value)) = history.first()? else { return Ok(()) };
+        let (version, section, _) = key.value();
+        // What lacks its first row has begun to go.
+        let made_us = || {
+            let head = (section == SECTION_RECORD).then(|| parse::<RecordHead>("history", value.value()));
+            head.and_then(Result::ok).map(|head| head.time_us)
+        };
+        let begun = section != SECTION_RECORD;
+        if !(begun && version < newest) && !retention.drops(version, made_us, newest, record.time_us) {
+            return Ok(());
+        }
+        drop((key, value));
+        history.pop_first()?;
+    }
+    Ok(())
+}
+
+/// The oldest version that is kept whole; 0 when there is none.
+pub(super) fn oldest_version(transaction: &ReadTransaction) -> Result<u64, Fault> {
+    let history = transaction.open_table(HISTORY)?;
+    let oldest = history.first()?.map_or(0, |(key, _)| match key.value() {
+        (version, SECTION_RECORD, _) => version,
+        (version, ..) => version.saturating_add(1),
+    });
+    Ok(oldest)
 }
 
 fn write_entities(transaction: &WriteTransaction, deltas: &[Delta]) -> Result<(), Fault> {
@@ -212,7 +250,7 @@ pub(super) fn read_history(
         let record = read_record(transaction, version)?;
         Ok(HistoryEntry { version, record, outcome: Outcome::Committed })
     };
-    crate::history::in_order(after, head(transaction)?, limit, refusals, commit)
+    crate::history::in_order(after, oldest_version(transaction)?, head(transaction)?, limit, refusals, commit)
 }
 
 fn read_record(transaction: &ReadTransaction, version: u64) -> Result<Record, Fault> {

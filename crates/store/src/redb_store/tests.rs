@@ -18,6 +18,7 @@ use tempfile::TempDir;
 
 use super::disk::{Disk, Handle};
 use super::*;
+use crate::contract::Retention;
 
 /// What becomes of writes that were not synced when a sync fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,7 +200,13 @@ fn record() -> Record {
 /// Makes the database, or rule number `base`.
 fn commit(base: u64) -> Commit {
     let after = Some(if base == 0 { database() } else { rule(base) });
-    Commit { base, id_next: 0, deltas: vec![Delta { before: None, after }], record: record() }
+    Commit {
+        base,
+        id_next: 0,
+        deltas: vec![Delta { before: None, after }],
+        record: record(),
+        retention: Retention::ALL,
+    }
 }
 
 /// The newest version, after a look at whether it and its history are whole.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use switchyard_catalog::{Catalog, Delta, Entity};
 use switchyard_store::{
-    Commit, CommitError, Committed, HistoryEntry, Loaded, Outcome, REFUSAL_BYTES_MAX, REFUSALS_MAX, Store,
+    Commit, CommitError, Committed, HistoryEntry, Loaded, Outcome, REFUSAL_BYTES_MAX, REFUSALS_MAX, Record, Retention,
+    Store,
 };
 
 use crate::support::*;
@@ -44,6 +45,9 @@ conformance!(
     a_commit_may_be_large,
     one_of_many_commits_on_a_version_wins,
     a_commit_may_be_empty,
+    the_oldest_versions_are_given_up,
+    old_versions_are_given_up,
+    a_lower_limit_is_reached_by_and_by,
 );
 
 fn dropped(before: Entity) -> Delta {
@@ -315,4 +319,65 @@ async fn a_commit_may_be_empty(store: Tested) {
     let newest = catalog(2, loaded(&store).await.entities);
     assert_eq!(store.history(1, 9).await.unwrap(), [HistoryEntry { version: 2, record, outcome: Outcome::Committed }]);
     assert_eq!(store.catalog_at(&newest, 1).await.unwrap().unwrap().version(), 1);
+}
+
+async fn the_oldest_versions_are_given_up(store: Tested) {
+    assert_eq!(store.oldest_version().await.unwrap(), 0);
+    let keep = Retention { versions_max: 4, age_us_max: None };
+    let mut catalogs = Vec::new();
+    for base in 0..10 {
+        let commit = if base == 0 { first() } else { next(base) };
+        committed(&store, Commit { retention: keep, ..commit }).await;
+        let Loaded { version, id_next, entities } = loaded(&store).await;
+        catalogs.push(Catalog::from_entities(version, id_next, entities).unwrap());
+    }
+    assert_eq!(store.oldest_version().await.unwrap(), 7);
+    let versions = |entries: Vec<HistoryEntry>| entries.iter().map(|entry| entry.version).collect::<Vec<_>>();
+    assert_eq!(versions(store.history(0, usize::MAX).await.unwrap()), [7, 8, 9, 10]);
+    assert_eq!(versions(store.history(0, 2).await.unwrap()), [7, 8]);
+    assert_eq!(versions(store.history(8, 9).await.unwrap()), [9, 10]);
+    let newest = catalogs.last().unwrap();
+    for version in 0..=10 {
+        let found = store.catalog_at(newest, version).await.unwrap();
+        assert_eq!(found.is_some(), version >= 7, "{version}");
+        if let Some(found) = found {
+            let wanted = &catalogs[usize::try_from(version).unwrap() - 1];
+            assert_eq!((found.version(), found.diff(wanted)), (version, Vec::new()));
+        }
+    }
+    // A refusal is not given up with the version it was refused on.
+    store.note_refusal(10, record("refused"), refused()).await.unwrap();
+    assert_eq!(store.history(0, usize::MAX).await.unwrap().len(), 5);
+}
+
+async fn old_versions_are_given_up(store: Tested) {
+    let at = |base: u64, time_us| {
+        let commit = if base == 0 { first() } else { next(base) };
+        let retention = Retention { versions_max: u64::MAX, age_us_max: Some(1_000) };
+        Commit { record: Record { time_us, ..commit.record }, retention, ..commit }
+    };
+    for (base, time_us) in [(0, 10), (1, 500), (2, 1_010), (3, 1_011), (4, 9_000)] {
+        committed(&store, at(base, time_us)).await;
+        let oldest = [1, 1, 1, 2, 5][usize::try_from(base).unwrap()];
+        assert_eq!(store.oldest_version().await.unwrap(), oldest, "{base}");
+    }
+}
+
+/// Many rows of history, and few of them with each commit.
+async fn a_lower_limit_is_reached_by_and_by(store: Tested) {
+    committed(&store, first()).await;
+    let many = 30_000;
+    let large = (0..many).map(|n| made(rule(RULE_FIRST * 1_000 + n, &format!("r{n}")))).collect();
+    committed(&store, Commit { id_next: RULE_FIRST * 1_000 + many, ..commit(1, large) }).await;
+    let mut oldest = vec![store.oldest_version().await.unwrap()];
+    for base in 2..60 {
+        let retention = Retention { versions_max: 1, age_us_max: None };
+        committed(&store, Commit { retention, ..commit(base, Vec::new()) }).await;
+        oldest.push(store.oldest_version().await.unwrap());
+        // What is half gone is gone.
+        let kept = store.history(0, usize::MAX).await.unwrap();
+        assert_eq!(kept.first().map(|entry| entry.version), oldest.last().copied());
+    }
+    assert!(oldest.is_sorted(), "{oldest:?}");
+    assert_eq!(oldest.last(), Some(&60));
 }

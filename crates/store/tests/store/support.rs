@@ -7,7 +7,7 @@ use switchyard_catalog::{
     Catalog, Database, Delta, Entity, LoadBalanceGroupId, Name, Network, Policy, RoutingRule, RoutingRuleId,
     SubclusterId,
 };
-use switchyard_store::{Commit, Record};
+use switchyard_store::{Commit, Record, Retention};
 use tempfile::TempDir;
 
 /// A folder in memory where there is one: what is tested here does not depend on the disk, but waits for it.
@@ -70,7 +70,8 @@ pub fn record(statement: &str) -> Record {
 }
 
 pub fn commit(base: u64, deltas: Vec<Delta>) -> Commit {
-    Commit { base, id_next: RULE_FIRST + base + 1, deltas, record: record(&format!("statement {}", base + 1)) }
+    let record = record(&format!("statement {}", base + 1));
+    Commit { base, id_next: RULE_FIRST + base + 1, deltas, record, retention: Retention::ALL }
 }
 
 /// The first commit: the database alone.

@@ -36,7 +36,7 @@ fn network_addresses() {
                 port: 0,
                 enabled: true,
             },
-            "port must be between 1 and 65535, not 0",
+            "Invalid value 0 for port",
         ),
         (alter_address("a9", AddressChange::Enable(true)), r#"Network address "a9" does not exist"#),
         (alter_address("i1", AddressChange::Enable(true)), r#"Network address "i1" does not exist"#),
@@ -48,7 +48,7 @@ fn network_addresses() {
         ),
         (
             alter_address("a1", AddressChange::Set { host: host("192.0.2.9"), port: Some(0) }),
-            "port must be between 1 and 65535, not 0",
+            "Invalid value 0 for port",
         ),
         (drop_address("a9", false), r#"Network address "a9" does not exist"#),
         (drop_address("a1", false), "DROP failed due to dependencies"),
@@ -75,7 +75,7 @@ fn interfaces_and_subnets() {
         ),
         (Change::RenameSubnet { name: name("net"), to: name("net_free") }, r#"Object "net_free" already exists"#),
         (drop(&["net_fre"]), r#"Subnet "net_fre" does not exist"#),
-        (drop(&["net_free", "net_free"]), r#"subnet "net_free" is named more than once"#),
+        (drop(&["net_free", "net_free"]), r#"Subnet "net_free" is named more than once"#),
         (drop(&["net_free", "net"]), "DROP failed due to dependencies"),
         (Change::ExportDatabaseOn { subnet: Some(name("nope")) }, r#"Subnet "nope" does not exist"#),
     ]);
@@ -89,23 +89,23 @@ fn load_balance_groups() {
         (create_group("new", addresses(&["a9"]), None), r#"Network address "a9" does not exist"#),
         (create_group("new", fault_groups(&["fg9"]), Some("::/0")), r#"Fault group "fg9" does not exist"#),
         (create_group("new", subclusters(&["sc_9"]), Some("::/0")), r#"Subcluster "sc_9" does not exist"#),
-        (create_group("new", addresses(&["a3", "A3"]), None), r#"network address "A3" is named more than once"#),
+        (create_group("new", addresses(&["a3", "A3"]), None), r#"Network address "A3" is named more than once"#),
         (
             create_group("new", addresses(&["a2", "a1", "a1_public"]), None),
             r#"Load balance group "new" already has an address on node "n1""#,
         ),
         (
             create_group("new", addresses(&["a3"]), Some("::/0")),
-            r#"load balance group "new" holds network addresses, which take no filter"#,
+            r#"Load balance group "new" holds network addresses, which take no filter"#,
         ),
-        (create_group("new", subclusters(&["sc_a"]), None), r#"load balance group "new" has no filter"#),
-        (create_group("new", fault_groups(&["fg"]), None), r#"load balance group "new" has no filter"#),
-        (create_group("new", addresses(&[]), None), r#"load balance group "new" needs at least one member"#),
+        (create_group("new", subclusters(&["sc_a"]), None), r#"Load balance group "new" has no filter"#),
+        (create_group("new", fault_groups(&["fg"]), None), r#"Load balance group "new" has no filter"#),
+        (create_group("new", addresses(&[]), None), r#"Load balance group "new" needs at least one member"#),
         (alter_group("by_addres", Rename(name("new"))), r#"Load balance group "by_addres" does not exist"#),
         (alter_group("by_address", Rename(name("emptied"))), r#"Object "emptied" already exists"#),
         (
             alter_group("by_address", Filter(network("::/0"))),
-            r#"load balance group "by_address" holds network addresses, which take no filter"#,
+            r#"Load balance group "by_address" holds network addresses, which take no filter"#,
         ),
         (
             alter_group("by_address", Add(subclusters(&["sc_a"]))),
@@ -125,13 +125,13 @@ fn load_balance_groups() {
         ),
         (
             alter_group("by_address", Add(addresses(&["a1"]))),
-            r#"network address "a1" is already in load balance group "by_address""#,
+            r#"Network address "a1" is already in load balance group "by_address""#,
         ),
         (
             alter_group("by_subcluster", Add(subclusters(&["sc_b"]))),
-            r#"subcluster "sc_b" is already in load balance group "by_subcluster""#,
+            r#"Subcluster "sc_b" is already in load balance group "by_subcluster""#,
         ),
-        (alter_group("emptied", Add(subclusters(&["sc_a"]))), r#"load balance group "emptied" has no filter"#),
+        (alter_group("emptied", Add(subclusters(&["sc_a"]))), r#"Load balance group "emptied" has no filter"#),
         (
             alter_group("by_address", Drop(addresses(&["a1", "a3"]))),
             r#"Network address "a3" does not exist in load balance group "by_address""#,
@@ -162,8 +162,8 @@ fn routing_rules() {
         (create_workload_rule(None, "campus", &["sc_a"], 0), r#"Object "campus" already exists"#),
         (create_workload_rule(Some("rule_of_qa"), "new", &["sc_a"], 0), r#"Object "rule_of_qa" already exists"#),
         (create_workload_rule(None, "new", &["sc_a", "sc_c"], 0), r#"Subcluster "sc_c" does not exist"#),
-        (create_workload_rule(None, "new", &["sc_a", "SC_A"], 0), r#"subcluster "SC_A" is named more than once"#),
-        (create_workload_rule(None, "new", &[], 0), r#"routing rule "new" needs at least one subcluster"#),
+        (create_workload_rule(None, "new", &["sc_a", "SC_A"], 0), r#"Subcluster "SC_A" is named more than once"#),
+        (create_workload_rule(None, "new", &[], 0), r#"Routing rule "new" needs at least one subcluster"#),
         (alter_rule("nope", Priority(1)), r#"Routing rule "nope" does not exist"#),
         (alter_workload("campus", Priority(1)), r#"Workload "campus" does not exist"#),
         (alter_rule("campus", Rename(name("analytics"))), r#"Object "analytics" already exists"#),
@@ -184,10 +184,10 @@ fn routing_rules() {
         ),
         (alter_workload("qa", Workload(name("analytics"))), r#"Object "analytics" already exists"#),
         (alter_workload("qa", Subclusters(names(&["sc_9"]))), r#"Subcluster "sc_9" does not exist"#),
-        (alter_workload("qa", Subclusters(Vec::new())), r#"routing rule "rule_of_qa" needs at least one subcluster"#),
+        (alter_workload("qa", Subclusters(Vec::new())), r#"Routing rule "rule_of_qa" needs at least one subcluster"#),
         (
             alter_workload("qa", AddSubclusters(names(&["sc_a"]))),
-            r#"subcluster "sc_a" is already in routing rule "rule_of_qa""#,
+            r#"Subcluster "sc_a" is already in routing rule "rule_of_qa""#,
         ),
         (
             alter_workload("qa", RemoveSubclusters(names(&["sc_b"]))),
@@ -195,7 +195,7 @@ fn routing_rules() {
         ),
         (
             alter_workload("qa", RemoveSubclusters(names(&["sc_a"]))),
-            r#"routing rule "rule_of_qa" needs at least one subcluster"#,
+            r#"Routing rule "rule_of_qa" needs at least one subcluster"#,
         ),
         (drop_rule("nope"), r#"Routing rule "nope" does not exist"#),
         (
@@ -204,7 +204,7 @@ fn routing_rules() {
         ),
         (grant_workload("campus", &["mira"]), r#"Workload "campus" does not exist"#),
         (grant_workload("qa", &["nobody"]), r#"User or role "nobody" does not exist"#),
-        (grant_workload("qa", &["mira", "MIRA"]), r#"user or role "MIRA" is named more than once"#),
+        (grant_workload("qa", &["mira", "MIRA"]), r#"User or role "MIRA" is named more than once"#),
         (revoke_workload("nope", &["mira"]), r#"Workload "nope" does not exist"#),
         (revoke_workload("qa", &["nobody"]), r#"User or role "nobody" does not exist"#),
     ]);
@@ -219,20 +219,20 @@ fn users() {
         (create_user("public"), r#"Object "public" already exists"#),
         (
             Change::CreateUser { name: name("root"), superuser: true, changes: Vec::new() },
-            r#"user "root" cannot be a superuser: "dbadmin" is the only one"#,
+            r#"User "root" cannot be a superuser: "dbadmin" is the only one"#,
         ),
         (alter_user("miro", UserChange::ExpirePassword), r#"User "miro" does not exist"#),
         (alter_user("etl", UserChange::ExpirePassword), r#"User "etl" does not exist"#),
         (alter_user("mira", UserChange::Rename(name("gunther"))), r#"Object "gunther" already exists"#),
         (alter_user("mira", UserChange::Rename(name("etl"))), r#"Object "etl" already exists"#),
-        (alter_user("dbadmin", UserChange::Rename(name("root"))), r#"user "dbadmin" cannot be renamed"#),
-        (alter_user("dbadmin", UserChange::Lock(true)), r#"user "dbadmin" cannot be locked"#),
-        (default_roles(&["qa_role"]), r#"role "qa_role" has not been granted to user "mira""#),
+        (alter_user("dbadmin", UserChange::Rename(name("root"))), r#"User "dbadmin" cannot be renamed"#),
+        (alter_user("dbadmin", UserChange::Lock(true)), r#"User "dbadmin" cannot be locked"#),
+        (default_roles(&["qa_role"]), r#"Role "qa_role" has not been granted to user "mira""#),
         (default_roles(&["etl", "nope"]), r#"Role "nope" does not exist"#),
-        (default_roles(&["etl", "ETL"]), r#"role "ETL" is named more than once"#),
+        (default_roles(&["etl", "ETL"]), r#"Role "ETL" is named more than once"#),
         (alter_user("mira", UserChange::DefaultRolesAllExcept(names(&["nope"]))), r#"Role "nope" does not exist"#),
         (drop_user("nobody", true), r#"User "nobody" does not exist"#),
-        (drop_user("dbadmin", true), r#"user "dbadmin" cannot be dropped"#),
+        (drop_user("dbadmin", true), r#"User "dbadmin" cannot be dropped"#),
         (drop_user("mira", false), "DROP failed due to dependencies"),
     ]);
 }
@@ -245,27 +245,27 @@ fn roles() {
         (create_role("ETL"), r#"Object "ETL" already exists"#),
         (rename("nope", "new"), r#"Role "nope" does not exist"#),
         (rename("etl", "mira"), r#"Object "mira" already exists"#),
-        (rename("sysmonitor", "new"), r#"role "SYSMONITOR" cannot be renamed"#),
-        (drop_role("public", true), r#"role "PUBLIC" cannot be dropped"#),
-        (drop_role("udxdeveloper", true), r#"role "UDXDEVELOPER" cannot be dropped"#),
+        (rename("sysmonitor", "new"), r#"Role "SYSMONITOR" cannot be renamed"#),
+        (drop_role("public", true), r#"Role "PUBLIC" cannot be dropped"#),
+        (drop_role("udxdeveloper", true), r#"Role "UDXDEVELOPER" cannot be dropped"#),
         (drop_role("nope", true), r#"Role "nope" does not exist"#),
         (drop_role("etl", false), "DROP failed due to dependencies"),
         (grant_role("nope", "mira", false, "dbadmin"), r#"Role "nope" does not exist"#),
         (grant_role("mira", "gunther", false, "dbadmin"), r#"Role "mira" does not exist"#),
         (grant_role("etl", "nope", false, "dbadmin"), r#"User or role "nope" does not exist"#),
         (grant_role("etl", "mira", false, "nope"), r#"User "nope" does not exist"#),
-        (grant_role("public", "mira", false, "dbadmin"), r#"role "PUBLIC" cannot be granted"#),
-        (grant_role("etl", "qa_role", false, "gunther"), r#"user "gunther" may not grant role "etl""#),
+        (grant_role("public", "mira", false, "dbadmin"), r#"Role "PUBLIC" cannot be granted"#),
+        (grant_role("etl", "qa_role", false, "gunther"), r#"User "gunther" may not grant role "etl""#),
         (
             grant_role("etl", "etl", false, "dbadmin"),
-            r#"role "etl" cannot be granted to role "etl": it would be granted to itself"#,
+            r#"Role "etl" cannot be granted to role "etl": it would be granted to itself"#,
         ),
         (
             grant_role("qa_role", "inner", false, "dbadmin"),
-            r#"role "qa_role" cannot be granted to role "inner": it would be granted to itself"#,
+            r#"Role "qa_role" cannot be granted to role "inner": it would be granted to itself"#,
         ),
-        (revoke_role("public", "mira", true), r#"role "PUBLIC" cannot be revoked"#),
-        (revoke_role("dbadmin", "dbadmin", true), r#"role "DBADMIN" cannot be revoked from the superuser"#),
+        (revoke_role("public", "mira", true), r#"Role "PUBLIC" cannot be revoked"#),
+        (revoke_role("dbadmin", "dbadmin", true), r#"Role "DBADMIN" cannot be revoked from the superuser"#),
         (revoke_role("etl", "mira", false), "dependent privileges exist"),
         (
             Change::RevokeRoles {
@@ -302,7 +302,7 @@ fn authentications_and_mappings() {
             Change::RevokeAuthentication { name: name("nope"), grantees: names(&["mira"]) },
             r#"Authentication "nope" does not exist"#,
         ),
-        (create_mapping(Some("MIRA"), Some("N1")), r#"user mapping for "MIRA" on node "N1" already exists"#),
+        (create_mapping(Some("MIRA"), Some("N1")), r#"user mapping for "MIRA" already exists for server "N1""#),
         (create_mapping(None, None), r#"user mapping for "PUBLIC" already exists"#),
         (create_mapping(Some("public"), None), r#"user mapping for "public" already exists"#),
         (create_mapping(Some("nope"), None), r#"User "nope" does not exist"#),
@@ -313,7 +313,7 @@ fn authentications_and_mappings() {
         ),
         (
             Change::DropUserMapping { user: None, node: Some(name("n1")), if_exists: false },
-            r#"user mapping for "PUBLIC" on node "n1" does not exist"#,
+            r#"user mapping for "PUBLIC" does not exist for server "n1""#,
         ),
         (set_setting(SettingTarget::Node(name("n9")), Some("1")), r#"Node "n9" does not exist"#),
         (set_setting(SettingTarget::User(name("nope")), Some("1")), r#"User "nope" does not exist"#),
@@ -329,7 +329,7 @@ fn nodes() {
         (create_node("new", Some("sc_9")), r#"Subcluster "sc_9" does not exist"#),
         (
             Change::CreateNode { name: name("new"), kind, host: "h".to_owned(), port: 0, subcluster: None },
-            "port must be between 1 and 65535, not 0",
+            "Invalid value 0 for port",
         ),
         (alter_node("n9", NodeChange::Reset), r#"Node "n9" does not exist"#),
         (alter_node("n1", NodeChange::Rename(name("n2"))), r#"Object "n2" already exists"#),
@@ -338,10 +338,10 @@ fn nodes() {
         (alter_node("n1", NodeChange::ExportOn(Some(name("a1")))), r#"Network interface "a1" does not exist"#),
         (
             alter_node("n1", NodeChange::ExportOn(Some(name("i_free")))),
-            r#"network interface "i_free" is not on node "n1""#,
+            r#"Network interface "i_free" is not on node "n1""#,
         ),
-        (alter_node("n1", NodeChange::Replace(None)), r#"no standby node is free to replace node "n1""#),
-        (alter_node("n1", NodeChange::Replace(Some(name("n2")))), r#"node "n2" is not a free standby node"#),
+        (alter_node("n1", NodeChange::Replace(None)), r#"No standby node is free to replace node "n1""#),
+        (alter_node("n1", NodeChange::Replace(Some(name("n2")))), r#"Node "n2" is not a free standby node"#),
         (alter_node("n1", NodeChange::Replace(Some(name("n9")))), r#"Node "n9" does not exist"#),
         (drop_node("n9", true), r#"Node "n9" does not exist"#),
         (drop_node("n4", false), "DROP failed due to dependencies"),
@@ -357,38 +357,38 @@ fn subclusters_and_fault_groups() {
         (alter_subcluster("nope", SubclusterChange::SetDefault), r#"Subcluster "nope" does not exist"#),
         (alter_subcluster("sc_a", SubclusterChange::Rename(name("sc_b"))), r#"Object "sc_b" already exists"#),
         (alter_subcluster("sc_a", AddNodes(names(&["n9"]))), r#"Node "n9" does not exist"#),
-        (alter_subcluster("sc_a", AddNodes(names(&["n1", "n1"]))), r#"node "n1" is named more than once"#),
-        (alter_subcluster("sc_a", AddNodes(names(&["n3"]))), r#"node "n3" is already in subcluster "sc_a""#),
+        (alter_subcluster("sc_a", AddNodes(names(&["n1", "n1"]))), r#"Node "n1" is named more than once"#),
+        (alter_subcluster("sc_a", AddNodes(names(&["n3"]))), r#"Node "n3" is already in subcluster "sc_a""#),
         (alter_subcluster("sc_a", DropNodes(names(&["n1"]))), r#"Node "n1" does not exist in subcluster "sc_a""#),
         (
             alter_subcluster("default_subcluster", DropNodes(names(&["n1"]))),
-            r#"node "n1" cannot be dropped from the default subcluster "default_subcluster""#,
+            r#"Node "n1" cannot be dropped from the default subcluster "default_subcluster""#,
         ),
         (
             alter_subcluster("default_subcluster", Primary(false)),
-            r#"subcluster "default_subcluster" is the only primary subcluster"#,
+            r#"Subcluster "default_subcluster" is the only primary subcluster"#,
         ),
         (drop_subcluster("nope", false), r#"Subcluster "nope" does not exist"#),
-        (drop_subcluster("default_subcluster", true), r#"subcluster "default_subcluster" cannot be dropped"#),
+        (drop_subcluster("default_subcluster", true), r#"Subcluster "default_subcluster" cannot be dropped"#),
         (drop_subcluster("sc_a", false), "DROP failed due to dependencies"),
         (Change::DrainSubcluster { name: Some(name("nope")), draining: true }, r#"Subcluster "nope" does not exist"#),
         (Change::CreateFaultGroup { name: name("FG") }, r#"Object "FG" already exists"#),
         (alter_fault_group("nope", AddNode(name("n1"))), r#"Fault group "nope" does not exist"#),
         (alter_fault_group("fg", FaultGroupChange::Rename(name("fg_inner"))), r#"Object "fg_inner" already exists"#),
         (alter_fault_group("fg", AddNode(name("n9"))), r#"Node "n9" does not exist"#),
-        (alter_fault_group("fg_free", AddNode(name("n1"))), r#"node "n1" is already in fault group "fg""#),
+        (alter_fault_group("fg_free", AddNode(name("n1"))), r#"Node "n1" is already in fault group "fg""#),
         (alter_fault_group("fg_free", DropNode(name("n1"))), r#"Node "n1" does not exist in fault group "fg_free""#),
         (
             alter_fault_group("fg_free", AddChild(name("fg_inner"))),
-            r#"fault group "fg_inner" is already in fault group "fg""#,
+            r#"Fault group "fg_inner" is already in fault group "fg""#,
         ),
         (
             alter_fault_group("fg_inner", AddChild(name("fg"))),
-            r#"fault group "fg" cannot be added to "fg_inner": it would contain itself"#,
+            r#"Fault group "fg" cannot be added to "fg_inner": it would contain itself"#,
         ),
         (
             alter_fault_group("fg", AddChild(name("fg"))),
-            r#"fault group "fg" cannot be added to "fg": it would contain itself"#,
+            r#"Fault group "fg" cannot be added to "fg": it would contain itself"#,
         ),
         (
             alter_fault_group("fg", DropChild(name("fg_free"))),
@@ -412,16 +412,16 @@ fn table_groups() {
     };
     refused(&[
         (create_table_group("TG", 8, 1), r#"Object "TG" already exists"#),
-        (create_table_group("new", 0, 1), "shard_count must be between 1 and 10000, not 0"),
-        (uncapped(10_001), "shard_count must be between 1 and 10000, not 10001"),
-        (create_table_group("new", 8, 0), "replica_count must be between 1 and 4, not 0"),
+        (create_table_group("new", 0, 1), "Invalid value 0 for shard_count"),
+        (uncapped(10_001), "Invalid value 10001 for shard_count"),
+        (create_table_group("new", 8, 0), "Invalid value 0 for replica_count"),
         (create_table_group("new", 8, 5), "replica_count (5) exceeds the number of workers (4)"),
         (create_table_group("new", 81, 1), "too many shards in this instance"),
         (set_replica_count("nope", 1), r#"Table group "nope" does not exist"#),
-        (set_replica_count("tg", 0), "replica_count must be between 1 and 4, not 0"),
+        (set_replica_count("tg", 0), "Invalid value 0 for replica_count"),
         (set_replica_count("tg", 5), "replica_count (5) exceeds the number of workers (4)"),
         (Change::DropTableGroup { name: name("nope") }, r#"Table group "nope" does not exist"#),
-        (Change::DropTableGroup { name: name("tg") }, r#"table group "tg" is the default table group"#),
+        (Change::DropTableGroup { name: name("tg") }, r#"Table group "tg" is the default table group"#),
         (Change::SetDefaultTableGroup { name: name("nope") }, r#"Table group "nope" does not exist"#),
     ]);
 }
@@ -443,25 +443,28 @@ fn refusals_say_what_to_do() {
     assert_eq!(
         refusal(drop_node("n1", false)).dependency_notices(),
         [
-            "The TableGroup tg depends on Node n1",
-            "The TableGroup tg_second depends on Node n1",
-            "The NetworkInterface a1 depends on Node n1",
-            "The NetworkInterface a1_public depends on Node n1",
-            "The NetworkInterface i1 depends on Node n1",
-            "The UserMapping mira depends on Node n1",
+            "The table group tg depends on node n1",
+            "The table group tg_second depends on node n1",
+            "The network address a1 depends on node n1",
+            "The network address a1_public depends on node n1",
+            "The network interface i1 depends on node n1",
+            "The user mapping mira depends on node n1",
         ]
     );
     assert_eq!(
         refusal(drop_subcluster("sc_a", false)).dependency_notices(),
         [
-            "The Node n3 depends on Subcluster sc_a",
-            "The LoadBalanceGroup by_subcluster depends on Subcluster sc_a",
-            "The RoutingRule analytics depends on Subcluster sc_a",
-            "The RoutingRule rule_of_qa depends on Subcluster sc_a",
+            "The node n3 depends on subcluster sc_a",
+            "The load balance group by_subcluster depends on subcluster sc_a",
+            "The routing rule analytics depends on subcluster sc_a",
+            "The routing rule rule_of_qa depends on subcluster sc_a",
         ]
     );
     assert!(refusal(drop_fault_group("fg")).hint().unwrap().contains("ALTER LOAD BALANCE GROUP"));
     assert_eq!(said(alter_group("by_adres", GroupChange::Policy(Policy::None))).1, r#"Did you mean "by_address"?"#);
+    // What a DROP names wrongly is not guessed at by its number.
+    assert_eq!(said(drop_address("a1_publc", false)).1, r#"Did you mean "a1_public"?"#);
+    assert_eq!(said(drop_address("a7", false)).1, "");
     assert_eq!(said(alter_group("zzz", GroupChange::Policy(Policy::None))).1, "");
     assert_eq!(
         said(create_address("i1", "n1", "192.0.2.9")).0,
