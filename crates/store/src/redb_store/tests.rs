@@ -181,6 +181,7 @@ fn database() -> Entity {
         export_subnet: None,
         default_subcluster: SubclusterId::from(2),
         default_table_group: None,
+        member_secret: None,
     }))
 }
 

@@ -43,6 +43,7 @@ pub fn database() -> Entity {
         export_subnet: None,
         default_subcluster: SubclusterId::from(2),
         default_table_group: None,
+        member_secret: None,
     }))
 }
 
