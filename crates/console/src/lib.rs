@@ -1,5 +1,6 @@
 //! The admin session: parse, plan, commit, answer rows.
 
+mod channels;
 mod encode;
 mod error;
 mod live;
@@ -108,6 +109,7 @@ pub struct Console {
     node_name_at_start: Name,
     live: LiveState,
     plans: Arc<PlanCache>,
+    channels: Arc<channels::Channels>,
     shutdown: watch::Sender<bool>,
 }
 
@@ -153,6 +155,7 @@ impl Console {
             node_name_at_start: options.node_name,
             live,
             plans: Arc::default(),
+            channels: Arc::default(),
             shutdown: watch::Sender::new(false),
         }))
     }

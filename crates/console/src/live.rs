@@ -109,6 +109,8 @@ impl LiveState {
             workload_decisions: self.workloads.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
             process_settings: Arc::clone(&self.process_settings),
             certificate: tls.map(shown_certificate),
+            cursors: Arc::default(),
+            prepared: Arc::default(),
             build: concat!("switchyard ", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }

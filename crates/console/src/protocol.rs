@@ -1,19 +1,20 @@
 //! The protocol behind the login: messages in, answers out, statements and portals kept between them.
 
 mod copy;
+mod cursors;
 mod extended;
 mod line;
 mod portal;
 mod prepared;
 mod simple;
+mod statements;
 
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use futures::stream::StreamExt;
 use switchyard_dialect::{DiscardWhat, Parsed, Statement};
-use switchyard_engine::{ClientError, OutputColumn, Scalar, Severity, SqlState};
+use switchyard_engine::{ClientError, OutputColumn, Parameter, Severity, SqlState};
 use switchyard_session::{Client, SessionEntry};
 use switchyard_wire::message::{TransactionStatus, backend_key_data, parameter_status, ready_for_query};
 use switchyard_wire::{WireError, answer, frontend, frontend::Frontend};
@@ -22,6 +23,7 @@ use tokio::sync::futures::Notified;
 use tracing::debug;
 
 use crate::Console;
+use crate::channels::Notification;
 use crate::encode::{FieldFormat, field};
 use crate::error::{canceled, put_error};
 use crate::session::{Answer, Outcome, PortalEvent, Session};
@@ -103,7 +105,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     /// One message after the other, until the client goes or is sent away.
     async fn serve(&mut self) -> Ended {
         loop {
-            let (kind, body) = match self.line.message().await {
+            let quiet = !self.session.has_transaction() && !self.skips;
+            let message = tokio::select! {
+                biased;
+                message = self.line.message() => message,
+                notification = self.session.listening.next(), if quiet => {
+                    self.notify(&notification);
+                    match self.line.flush().await {
+                        Ok(()) => continue,
+                        Err(ended) => return ended,
+                    }
+                }
+            };
+            let (kind, body) = match message {
                 Ok(message) => message,
                 Err(ended) => return ended,
             };
@@ -111,6 +125,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
                 return ended;
             }
         }
+    }
+
+    fn notify(&mut self, notification: &Notification) {
+        let Notification { process_id, channel, payload } = notification;
+        answer::notification(&mut self.line.out, *process_id, channel, payload);
     }
 
     async fn message(&mut self, kind: u8, body: &[u8]) -> Result<(), Ended> {
@@ -170,7 +189,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     /// Says that the next statement may come.
     async fn ready(&mut self) -> Result<(), Ended> {
         if !self.session.in_transaction() {
-            self.portals.clear();
+            self.portals.retain(|_, portal| portal.facts.outlives);
+            while let Some(notification) = self.session.listening.pending() {
+                self.notify(&notification);
+            }
         }
         self.reports();
         let status = match (self.session.in_transaction(), self.session.failed()) {
@@ -197,20 +219,38 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         &mut self,
         source: &str,
         parsed: &Parsed,
-        values: &[Scalar],
+        values: &[Parameter],
+        mut interrupted: Pin<&mut Notified<'_>>,
+    ) -> Result<Answer, Failure> {
+        if let Statement::Execute { name, arguments } = &parsed.statement {
+            let bound = self.bind_prepared(&name.0, arguments, values, interrupted.as_mut()).await?;
+            return self.start_one(&bound.source, &bound.parsed, &bound.values, interrupted).await;
+        }
+        self.start_one(source, parsed, values, interrupted).await
+    }
+
+    async fn start_one(
+        &mut self,
+        source: &str,
+        parsed: &Parsed,
+        values: &[Parameter],
         interrupted: Pin<&mut Notified<'_>>,
     ) -> Result<Answer, Failure> {
-        let ran = if matches!(parsed.statement, Statement::Sql(_)) {
-            tokio::select! {
-                ran = self.session.run(source, parsed, values) => ran,
-                () = interrupted => {
-                    self.session.statement_failed();
-                    Err(canceled())
+        let ran = match &parsed.statement {
+            Statement::Sql(sql) => {
+                self.show_objects(sql);
+                tokio::select! {
+                    ran = self.session.run(source, parsed, values) => ran,
+                    () = interrupted => {
+                        self.session.statement_failed();
+                        Err(canceled())
+                    }
+                    () = self.entry.terminated() => return Err(Ended::Terminated.into()),
                 }
-                () = self.entry.terminated() => return Err(Ended::Terminated.into()),
             }
-        } else {
-            self.session.run(source, parsed, values).await
+            statement if is_of_session(statement) => self.run_own(source, parsed, values, interrupted).await?,
+            Statement::Commit if !self.session.failed() => self.run_commit(source, parsed).await?,
+            _ => self.session.run(source, parsed, values).await,
         };
         self.settle(&parsed.statement, ran.is_ok());
         let Outcome { mut warnings, answer } = ran?;
@@ -219,20 +259,97 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         Ok(answer)
     }
 
+    /// Runs a statement about what only the protocol knows: cursors and prepared statements.
+    async fn run_own(
+        &mut self,
+        source: &str,
+        parsed: &Parsed,
+        values: &[Parameter],
+        interrupted: Pin<&mut Notified<'_>>,
+    ) -> Result<Result<Outcome, ClientError>, Failure> {
+        let running = self.session.begin_statement(&parsed.statement);
+        let ran = match self.session.admit(&parsed.statement) {
+            Err(error) => Err(error.into()),
+            Ok(()) if matches!(parsed.statement, Statement::Prepare { .. } | Statement::Deallocate(_)) => {
+                self.prepared_statement(source, parsed).await
+            }
+            Ok(())
+                if matches!(
+                    parsed.statement,
+                    Statement::Listen(_) | Statement::Unlisten(_) | Statement::Notify { .. }
+                ) =>
+            {
+                self.session.channel_statement(&parsed.statement).map_err(Failure::from)
+            }
+            Ok(()) => self.cursor_statement(source, parsed, values, interrupted).await,
+        };
+        let ran = match ran {
+            Ok(outcome) => Ok(outcome),
+            Err(Failure::Told(error)) => Err(*error),
+            Err(ended) => return Err(ended),
+        };
+        Ok(self.session.finish(running, ran))
+    }
+
+    /// Commits, after the cursors that stay have got their rows. If they cannot, nothing is committed.
+    async fn run_commit(&mut self, source: &str, parsed: &Parsed) -> Result<Result<Outcome, ClientError>, Failure> {
+        if let Err(failure) = self.hold().await {
+            self.session.abort();
+            self.settle(&parsed.statement, false);
+            return Err(failure);
+        }
+        Ok(self.session.run(source, parsed, &[]).await)
+    }
+
+    /// Ends the transaction of one string, or of all up to Sync, if BEGIN has not made it a real one.
+    async fn end_implicit(&mut self, failed: bool) -> Result<(), Failure> {
+        if self.session.in_transaction() {
+            return Ok(());
+        }
+        let held = if failed { Ok(()) } else { self.hold().await };
+        let failed = failed || held.is_err();
+        let ended = self.session.end_implicit(failed).await;
+        self.follow_transaction();
+        held?;
+        ended?;
+        if !failed {
+            // A statement alone has no transaction that could tell of its end.
+            self.keep_held();
+        }
+        Ok(())
+    }
+
+    /// Lets a query see the session's cursors and prepared statements, if it reads them.
+    fn show_objects(&mut self, sql: &sqlparser::ast::Statement) {
+        let needs = switchyard_engine::needs(sql);
+        if needs.cursors || needs.prepared {
+            self.session.show_objects(self.cursor_rows(), self.prepared_rows());
+        }
+    }
+
     /// Closes the portals, and forgets the statements, that do not outlive what a statement did.
     fn settle(&mut self, statement: &Statement, done: bool) {
+        self.follow_transaction();
+        if done && matches!(statement, Statement::Discard(DiscardWhat::All)) {
+            self.statements.clear();
+            self.portals.clear();
+            self.session.listening.unlisten_all();
+        }
+    }
+
+    /// Closes the portals that do not outlive what happened to the transaction.
+    fn follow_transaction(&mut self) {
         for event in self.session.portal_events() {
             match event {
-                PortalEvent::Ended => self.portals.clear(),
-                PortalEvent::Back(depth) => self.portals.retain(|_, portal| portal.depth <= depth),
+                PortalEvent::Committed => self.keep_held(),
+                PortalEvent::RolledBack => self.portals.retain(|_, portal| portal.facts.outlives),
+                PortalEvent::Back(depth) => {
+                    self.portals.retain(|_, portal| portal.depth <= depth || portal.facts.outlives);
+                }
                 PortalEvent::Released(depth) => {
                     self.portals.values_mut().for_each(|portal| portal.depth = portal.depth.min(depth));
                 }
             }
-        }
-        if done && matches!(statement, Statement::Discard(DiscardWhat::All)) {
-            self.statements.clear();
-            self.portals.clear();
         }
     }
 
@@ -254,12 +371,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
                 biased;
                 () = interrupted.as_mut() => return Err(self.stopped(canceled())),
                 () = terminated.as_mut() => return Err(Ended::Terminated.into()),
-                row = reading.rows.next() => row,
+                row = reading.next() => row,
             };
             let Some(row) = row else { return Ok((count, false)) };
-            let written = row
-                .map_err(|error| error.told(&reading.source))
-                .and_then(|row| reading.shape.write(&mut self.line.out, &row));
+            let written = row.and_then(|row| reading.shape.write(&mut self.line.out, &row));
             if let Err(error) = written {
                 return Err(self.stopped(error));
             }
@@ -279,4 +394,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         let fields = columns.iter().enumerate().map(|(index, column)| field(column, format(index)));
         answer::row_description(&mut self.line.out, fields);
     }
+}
+
+/// Whether a statement is about cursors, prepared statements or channels.
+fn is_of_session(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::DeclareCursor { .. }
+            | Statement::FetchCursor { .. }
+            | Statement::CloseCursor(_)
+            | Statement::Prepare { .. }
+            | Statement::Deallocate(_)
+            | Statement::Listen(_)
+            | Statement::Unlisten(_)
+            | Statement::Notify { .. }
+    )
 }

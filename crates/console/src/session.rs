@@ -11,13 +11,15 @@ use switchyard_engine::plan::{
     Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
 };
 use switchyard_engine::{
-    ClientError, Described, HistoryRow, LoggedStatement, Login, OutputColumn, PgType, Queries, QueryLimits, QueryRows,
-    Scalar, SessionState, Snapshot, SqlState, Warning, WorkloadDecision, WorkloadWish, settings, tables_read,
+    ClientError, CursorRow, Described, HistoryRow, Live, LoggedStatement, Login, OutputColumn, Parameter, PgType,
+    PreparedRow, Queries, QueryLimits, QueryRows, Scalar, SessionState, Snapshot, SqlState, Warning, WorkloadDecision,
+    WorkloadWish, settings, tables_read,
 };
 use switchyard_session::{Session as Place, SessionState as PlaceState};
 use switchyard_store::Outcome as StoreOutcome;
 
 use crate::Console;
+use crate::channels::{Listening, Notification, Wish};
 use crate::error::aborted;
 use crate::live::{now_us, shown};
 use crate::query_log::{Keep, Running};
@@ -40,13 +42,18 @@ pub(crate) struct Session {
     /// The statement that runs, or ran last.
     running: Option<Arc<Running>>,
     portal_events: Vec<PortalEvent>,
+    cursors: Arc<[CursorRow]>,
+    prepared: Arc<[PreparedRow]>,
+    pub(crate) listening: Listening,
 }
 
 /// What happened to the transaction that portals live in.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PortalEvent {
-    /// It ended.
-    Ended,
+    /// It was committed.
+    Committed,
+    /// It was rolled back.
+    RolledBack,
     /// It went back: those made under more savepoints than these are closed.
     Back(usize),
     /// Savepoints were released: those made under them are as if made under so many.
@@ -69,10 +76,20 @@ pub(crate) enum Answer {
     Rows(Rows),
     /// The rows of a query.
     Query(QueryRows),
+    /// Rows that were fetched from a cursor.
+    Fetched(Fetched),
+}
+
+/// Rows of a cursor.
+pub(crate) struct Fetched {
+    pub(crate) columns: Vec<OutputColumn>,
+    pub(crate) rows: Vec<Vec<Scalar>>,
+    /// A cursor that was declared BINARY.
+    pub(crate) binary: bool,
 }
 
 impl Outcome {
-    fn tag(tag: impl Into<String>) -> Self {
+    pub(crate) fn tag(tag: impl Into<String>) -> Self {
         Self { warnings: Vec::new(), answer: Answer::Tag(tag.into()) }
     }
 }
@@ -100,6 +117,7 @@ impl Session {
         };
         place.update(|activity| activity.startup = parameters.into());
         let seen_version = catalog.version();
+        let listening = Listening::new(Arc::clone(&console.channels), place.process_id);
         let mut session = Self {
             console,
             place,
@@ -111,6 +129,9 @@ impl Session {
             author,
             running: None,
             portal_events: Vec::new(),
+            cursors: Arc::default(),
+            prepared: Arc::default(),
+            listening,
         };
         session.show_activity();
         Ok((session, warnings))
@@ -213,6 +234,50 @@ impl Session {
         }
     }
 
+    /// LISTEN, UNLISTEN and NOTIFY: at once, or when the transaction is committed.
+    pub(crate) fn channel_statement(&mut self, statement: &Statement) -> Result<Outcome, ClientError> {
+        let (tag, wish) = match statement {
+            Statement::Listen(channel) => ("LISTEN", Wish::Listen(channel.0.clone())),
+            Statement::Unlisten(channel) => ("UNLISTEN", Wish::Unlisten(channel.as_ref().map(|name| name.0.clone()))),
+            Statement::Notify { channel, payload } => {
+                ("NOTIFY", self.notification(channel.0.clone(), payload.clone().unwrap_or_default()))
+            }
+            _ => return Err(ClientError::new(SqlState::FeatureNotSupported, "this statement is not about channels")),
+        };
+        self.wish(wish)?;
+        Ok(Outcome::tag(tag))
+    }
+
+    fn notification(&self, channel: String, payload: String) -> Wish {
+        Wish::Notify(Arc::new(Notification { process_id: self.place.process_id, channel, payload }))
+    }
+
+    fn wish(&mut self, wish: Wish) -> Result<(), ClientError> {
+        self.listening.wish(wish, self.state.savepoint_depth())?;
+        if self.transaction.is_none() {
+            let room = self.listening.prepare().inspect_err(|_| self.listening.forget());
+            // Two steps, since the second borrows what the first may have to clear.
+            self.listening.settle(room?);
+        }
+        Ok(())
+    }
+
+    /// Whether more than one statement can see what this one leaves behind in its transaction.
+    pub(crate) fn in_block(&self) -> bool {
+        self.state.in_transaction()
+    }
+
+    /// Gives the transaction up.
+    pub(crate) fn abort(&mut self) {
+        self.roll_back();
+    }
+
+    /// What the next query of the session reads of its own objects.
+    pub(crate) fn show_objects(&mut self, cursors: Arc<[CursorRow]>, prepared: Arc<[PreparedRow]>) {
+        self.cursors = cursors;
+        self.prepared = prepared;
+    }
+
     /// Whether a transaction is open, of any kind.
     pub(crate) fn has_transaction(&self) -> bool {
         self.transaction.is_some()
@@ -250,13 +315,28 @@ impl Session {
         &mut self,
         source: &str,
         parsed: &Parsed,
-        parameters: &[Scalar],
+        parameters: &[Parameter],
     ) -> Result<Outcome, ClientError> {
-        let text = Redacted(&parsed.statement).to_string();
+        let running = self.begin_statement(&parsed.statement);
+        let result = self.run_inner(source, parsed, parameters).await;
+        self.finish(running, result)
+    }
+
+    /// A statement begins: others see it from now on.
+    pub(crate) fn begin_statement(&mut self, statement: &Statement) -> Arc<Running> {
+        let text = Redacted(statement).to_string();
         self.place.begin_statement(text.as_str());
-        let running = self.begin_logging(text, &parsed.statement);
+        let running = self.begin_logging(text, statement);
         self.running = Some(Arc::clone(&running));
-        let mut result = self.run_inner(source, parsed, parameters).await;
+        running
+    }
+
+    /// A statement was run, but for its rows.
+    pub(crate) fn finish(
+        &mut self,
+        running: Arc<Running>,
+        mut result: Result<Outcome, ClientError>,
+    ) -> Result<Outcome, ClientError> {
         log_outcome(running, &mut result);
         if result.is_err() && self.transaction.is_some() {
             self.failed |= self.in_transaction();
@@ -285,7 +365,7 @@ impl Session {
             statement: text,
             result_rows: None,
             tables_read: match statement {
-                Statement::Sql(statement) => tables_read(statement),
+                Statement::Sql(statement) | Statement::DeclareCursor { query: statement, .. } => tables_read(statement),
                 _ => Vec::new(),
             },
             process_id: self.place.process_id,
@@ -325,13 +405,9 @@ impl Session {
         &mut self,
         source: &str,
         parsed: &Parsed,
-        parameters: &[Scalar],
+        parameters: &[Parameter],
     ) -> Result<Outcome, ClientError> {
-        if self.failed && !ends_failed_transaction(&parsed.statement) {
-            return Err(aborted());
-        }
-        self.refresh();
-        self.check_user(&parsed.statement)?;
+        self.admit(&parsed.statement)?;
         match self.plan(&parsed.statement) {
             Ok(plan) => self.execute(plan, source, parsed, parameters).await,
             Err(error) => {
@@ -339,6 +415,15 @@ impl Session {
                 Err(error)
             }
         }
+    }
+
+    /// What must hold before any statement runs.
+    pub(crate) fn admit(&mut self, statement: &Statement) -> Result<(), ClientError> {
+        if self.failed && !ends_failed_transaction(statement) {
+            return Err(aborted());
+        }
+        self.refresh();
+        self.check_user(statement)
     }
 
     /// The user may have been dropped since the login, or must choose a new password first.
@@ -373,7 +458,7 @@ impl Session {
         plan: Plan,
         source: &str,
         parsed: &Parsed,
-        parameters: &[Scalar],
+        parameters: &[Parameter],
     ) -> Result<Outcome, ClientError> {
         match plan {
             Plan::Changes(changes) => self.change(changes, &parsed.statement).await,
@@ -397,6 +482,9 @@ impl Session {
             }
             Plan::Restore { version } => self.restore(version, &parsed.statement).await,
             Plan::Order(order, rows) => self.order(order, rows),
+            Plan::SessionObject => {
+                Err(ClientError::new(SqlState::FeatureNotSupported, "this statement cannot be run from here"))
+            }
         }
     }
 
@@ -467,10 +555,18 @@ impl Session {
 
     async fn commit(&mut self) -> Result<(), ClientError> {
         let Some(transaction) = self.transaction.take() else { return Ok(()) };
+        let room = match self.listening.prepare() {
+            Ok(room) => room,
+            Err(error) => {
+                self.roll_back();
+                return Err(error);
+            }
+        };
         let console = Arc::clone(&self.console);
         match console.commit(transaction, &self.author).await {
             Ok(()) => {
-                self.portal_events.push(PortalEvent::Ended);
+                self.listening.settle(room);
+                self.portal_events.push(PortalEvent::Committed);
                 self.state.commit();
                 self.refresh();
                 Ok(())
@@ -483,7 +579,8 @@ impl Session {
     }
 
     fn roll_back(&mut self) {
-        self.portal_events.push(PortalEvent::Ended);
+        self.portal_events.push(PortalEvent::RolledBack);
+        self.listening.forget();
         self.transaction = None;
         self.failed = false;
         self.state.rollback();
@@ -516,6 +613,7 @@ impl Session {
                     return Err(no_savepoint(&name));
                 }
                 self.open_transaction("RELEASE SAVEPOINT")?.release(&name);
+                self.listening.released(self.state.savepoint_depth());
                 self.portal_events.push(PortalEvent::Released(self.state.savepoint_depth()));
                 Ok(Outcome::tag("RELEASE"))
             }
@@ -525,6 +623,7 @@ impl Session {
                     return Err(no_savepoint(&name));
                 }
                 self.open_transaction("ROLLBACK TO SAVEPOINT")?.rollback_to(&name);
+                self.listening.back(self.state.savepoint_depth().saturating_sub(1));
                 self.portal_events.push(PortalEvent::Back(self.state.savepoint_depth().saturating_sub(1)));
                 self.failed = false;
                 self.refresh_after_rollback();
@@ -679,6 +778,7 @@ impl Session {
             &self.console.context.registry,
             self.console.context.tls.as_deref(),
         );
+        let live = Live { cursors: Arc::clone(&self.cursors), prepared: Arc::clone(&self.prepared), ..live };
         Ok(Arc::new(Snapshot {
             live: Arc::new(live),
             session: Arc::new(self.state.clone()),
@@ -737,11 +837,11 @@ impl Session {
         self.queries.as_ref().ok_or_else(|| ClientError::new(SqlState::InternalError, "no query engine"))
     }
 
-    async fn query(
+    pub(crate) async fn query(
         &mut self,
         source: &str,
         statement: &sqlparser::ast::Statement,
-        parameters: &[Scalar],
+        parameters: &[Parameter],
     ) -> Result<QueryRows, ClientError> {
         let snapshot = self.snapshot(statement).await?;
         self.queries(snapshot)?.run(statement, parameters).await.map_err(|error| error.told(source))
@@ -804,6 +904,9 @@ fn log_outcome(running: Arc<Running>, result: &mut Result<Outcome, ClientError>)
         Ok(Outcome { answer: Answer::Tag(tag), .. }) => running.succeeded(tag, None),
         Ok(Outcome { answer: Answer::Rows(rows), .. }) => {
             running.succeeded(rows.tag, u64::try_from(rows.rows.len()).ok());
+        }
+        Ok(Outcome { answer: Answer::Fetched(fetched), .. }) => {
+            running.succeeded("FETCH", u64::try_from(fetched.rows.len()).ok());
         }
         Ok(Outcome { answer: Answer::Query(query), .. }) => {
             running.started();

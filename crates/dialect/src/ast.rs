@@ -179,10 +179,32 @@ pub enum Statement {
     Savepoint(Ident),
     ReleaseSavepoint(Ident),
     RollbackTo(Ident),
+    // cursors, prepared statements and notifications, as in PostgreSQL; their names keep their case
+    DeclareCursor { name: Ident, options: CursorOptions, query: Box<sqlparser::ast::Statement> },
+    // MOVE too
+    FetchCursor { name: Ident, direction: FetchDirection, moves: bool },
+    // `None` is ALL
+    CloseCursor(Option<Ident>),
+    // the statement's own text, and what it says when all its parameters are NULL
+    Prepare { name: Ident, types: Vec<String>, text: SecretText, statement: Box<Statement> },
+    Execute { name: Ident, arguments: Vec<sqlparser::ast::Expr> },
+    // `None` is ALL
+    Deallocate(Option<Ident>),
+    Listen(Ident),
+    // `None` is `*`
+    Unlisten(Option<Ident>),
+    Notify { channel: Ident, payload: Option<String> },
     // ours: everything becomes as it was in that version, as a new version
     RestoreCatalog { version: u64 },
     // whatever sqlparser's PostgreSQL dialect takes and none of the above is
     Sql(Box<sqlparser::ast::Statement>),
+}
+
+impl Statement {
+    /// Whether parameters are kept in it, for values that it gets when it runs; into all others, values are written.
+    pub fn takes_values(&self) -> bool {
+        matches!(self, Self::Sql(_) | Self::DeclareCursor { .. } | Self::Prepare { .. } | Self::Execute { .. })
+    }
 }
 
 /// After ALTER NETWORK ADDRESS name, and ALTER NETWORK INTERFACE name.
@@ -533,4 +555,37 @@ pub enum DiscardWhat {
     Plans,
     Sequences,
     Temp,
+}
+
+/// Between DECLARE name and FOR. INSENSITIVE is not kept: all cursors are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CursorOptions {
+    /// BINARY
+    pub binary: bool,
+    /// SCROLL, NO SCROLL
+    pub scroll: Option<bool>,
+    /// WITH HOLD
+    pub hold: bool,
+}
+
+/// After FETCH and MOVE. NEXT and PRIOR are one row, FIRST and LAST the rows 1 and -1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FetchDirection {
+    /// FORWARD
+    Forward(FetchCount),
+    /// BACKWARD
+    Backward(FetchCount),
+    /// ABSOLUTE n
+    Absolute(i32),
+    /// RELATIVE n
+    Relative(i32),
+}
+
+/// How many rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FetchCount {
+    /// n; a negative number goes the other way
+    Rows(i32),
+    /// ALL
+    All,
 }

@@ -12,6 +12,7 @@ mod grant;
 mod group;
 mod lexer;
 mod parameters;
+mod portal;
 mod rule;
 mod session;
 mod sql;
@@ -22,9 +23,9 @@ mod user;
 use crate::ast::Statement;
 use crate::error::ErrorKind;
 use crate::words;
-use cursor::{Cursor, Result};
+use cursor::{Cursor, Place, Result};
 use lexer::Lexer;
-pub use parameters::{bind, parameter_count};
+pub use parameters::{bind, parameter_count, parse_template};
 
 /// The longest text that is read, in bytes.
 pub const STATEMENT_BYTES_MAX: usize = 16 << 20;
@@ -49,13 +50,15 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>> {
     let mut lexer = Lexer::new(text);
     let mut tokens = Vec::new();
     let mut parsed = Vec::new();
-    let (mut counted, mut position) = (0, 1);
+    let (mut counted, mut position, mut place) = (0, 1, Place::START);
     loop {
         let end = lexer.statement(&mut tokens)?;
         if let (Some(first), Some(last)) = (tokens.first(), tokens.last()) {
-            position += text.get(counted..first.start()).map_or(0, |before| before.chars().count());
+            let before = text.get(counted..first.start()).unwrap_or_default();
+            position += before.chars().count();
+            place = place.after(before);
             counted = first.start();
-            let statement = statement(&mut Cursor::new(text, &tokens, end))?;
+            let statement = statement(&mut Cursor::new(text, &tokens, end, place))?;
             let text = text.get(first.start()..last.end()).unwrap_or_default().to_owned();
             parsed.push(Parsed { statement, text, position });
         }
@@ -126,6 +129,33 @@ fn control(cursor: &mut Cursor<'_>) -> Result<Statement> {
         transaction::savepoint(cursor)
     } else if cursor.accept("RELEASE") {
         transaction::release(cursor)
+    } else {
+        objects_of_session(cursor)
+    }
+}
+
+/// Cursors, prepared statements and notifications, or else SQL.
+fn objects_of_session(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    if cursor.accept("DECLARE") {
+        portal::declare(cursor)
+    } else if cursor.accept("FETCH") {
+        portal::fetch(cursor, false)
+    } else if cursor.accept("MOVE") {
+        portal::fetch(cursor, true)
+    } else if cursor.accept("CLOSE") {
+        portal::close(cursor)
+    } else if cursor.accept("PREPARE") {
+        portal::prepare(cursor)
+    } else if cursor.accept("EXECUTE") {
+        portal::execute(cursor)
+    } else if cursor.accept("DEALLOCATE") {
+        portal::deallocate(cursor)
+    } else if cursor.accept("LISTEN") {
+        portal::listen(cursor)
+    } else if cursor.accept("UNLISTEN") {
+        portal::unlisten(cursor)
+    } else if cursor.accept("NOTIFY") {
+        portal::notify(cursor)
     } else {
         cursor.note(words::SQL_STATEMENTS);
         sql::delegate(cursor)

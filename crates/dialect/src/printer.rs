@@ -2,6 +2,7 @@
 
 mod access;
 mod objects;
+mod portal;
 mod session;
 mod topology;
 
@@ -191,6 +192,9 @@ impl Printer<'_, '_> {
             S::Show(show) => self.show(show),
             S::Begin { .. } | S::Commit | S::Rollback => self.transaction(statement),
             S::Savepoint(_) | S::ReleaseSavepoint(_) | S::RollbackTo(_) => self.transaction(statement),
+            S::DeclareCursor { .. } | S::FetchCursor { .. } | S::CloseCursor(_) => self.portal(statement),
+            S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => self.prepared(statement),
+            S::Listen(_) | S::Unlisten(_) | S::Notify { .. } => self.channel(statement),
             S::RestoreCatalog { version } => write!(self.out, "RESTORE CATALOG TO VERSION {version}"),
             S::Sql(statement) => fmt::Display::fmt(statement, self.out),
         }

@@ -109,7 +109,8 @@ fn check(text: &str) -> Result<(), TestCaseError> {
         }
         Ok(parsed) => {
             for parsed in parsed {
-                if matches!(parsed.statement, Statement::Sql(_)) {
+                // What sqlparser prints, it does not always read as the same.
+                if parsed.statement.takes_values() && !matches!(parsed.statement, Statement::Prepare { .. }) {
                     continue;
                 }
                 let printed = parsed.statement.to_string();

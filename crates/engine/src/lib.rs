@@ -13,13 +13,14 @@ mod tables;
 pub use error::{ClientError, PlanError, Severity, SqlState, Warning};
 pub use session_state::{Login, SessionChange, SessionState, WorkloadWish, statement_time_ms};
 pub use snapshot::{
-    ClientCertificate, HistoryRow, HostInterface, Live, LiveSession, LiveTls, LoggedStatement, LoginFailure, NodeEvent,
-    ProcessSetting, ServerCertificate, Snapshot, WorkloadDecision,
+    ClientCertificate, CursorRow, HistoryRow, HostInterface, Live, LiveSession, LiveTls, LoggedStatement, LoginFailure,
+    NodeEvent, PreparedRow, ProcessSetting, ServerCertificate, Snapshot, WorkloadDecision,
 };
 pub use sql::{
-    Described, Needs, OutputColumn, PgType, PlanCache, Queries, QueryError, QueryLimits, QueryRows, Scalar, needs,
-    tables_read,
+    Described, Needs, OutputColumn, Parameter, PgType, PlanCache, Queries, QueryError, QueryLimits, QueryRows, Scalar,
+    needs, tables_read,
 };
+pub use tables::pg_catalog::type_oid;
 pub use tables::{Column, Kind as ColumnKind, SEARCH_PATH, SystemTable, Visibility, all as system_tables};
 
 /// The candidate most like a word, when one is alike enough to be meant.
@@ -60,6 +61,15 @@ pub fn changes_catalog(statement: &switchyard_dialect::Statement) -> bool {
         | S::Savepoint(_)
         | S::ReleaseSavepoint(_)
         | S::RollbackTo(_)
+        | S::DeclareCursor { .. }
+        | S::FetchCursor { .. }
+        | S::CloseCursor(_)
+        | S::Prepare { .. }
+        | S::Execute { .. }
+        | S::Deallocate(_)
+        | S::Listen(_)
+        | S::Unlisten(_)
+        | S::Notify { .. }
         | S::Sql(_) => false,
         _ => true,
     }

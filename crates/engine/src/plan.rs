@@ -71,6 +71,8 @@ pub enum Plan {
     },
     /// Something is done once, outside the catalog.
     Order(Order, Rows),
+    /// A cursor, a prepared statement or a channel of the session is made, used or given up: only the console has them.
+    SessionObject,
 }
 
 /// Changes to the catalog, and what the client gets to read when they are done.
@@ -223,6 +225,15 @@ fn dispatch(statement: &Statement, context: &PlanContext<'_>) -> Result<Plan, Pl
     match statement {
         Statement::Sql(statement) => Ok(session::of_sql(statement)),
         Statement::RestoreCatalog { version } => Ok(Plan::Restore { version: *version }),
+        Statement::DeclareCursor { .. }
+        | Statement::FetchCursor { .. }
+        | Statement::CloseCursor(_)
+        | Statement::Prepare { .. }
+        | Statement::Execute { .. }
+        | Statement::Deallocate(_)
+        | Statement::Listen(_)
+        | Statement::Unlisten(_)
+        | Statement::Notify { .. } => Ok(Plan::SessionObject),
         Statement::Show(show) => crate::show::plan(show, context).map(Plan::Rows),
         Statement::Function { function, typed, arguments, alias } => {
             let column = alias.as_ref().map_or(typed.as_str(), |alias| alias.0.as_str());

@@ -100,6 +100,10 @@ pub fn required(statement: &Statement) -> Right {
         | S::Savepoint(_)
         | S::ReleaseSavepoint(_)
         | S::RollbackTo(_) => anyone("begin", "transaction"),
+        S::DeclareCursor { .. } | S::FetchCursor { .. } | S::CloseCursor(_) => anyone("use", "cursor"),
+        // What is prepared needs its own rights when it is executed.
+        S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => anyone("use", "prepared statement"),
+        S::Listen(_) | S::Unlisten(_) | S::Notify { .. } => anyone("use", "channel"),
         S::Sql(_) => anyone("query", "system table"),
     }
 }

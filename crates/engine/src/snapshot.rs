@@ -199,6 +199,40 @@ pub struct ProcessSetting {
     pub description: &'static str,
 }
 
+/// A cursor or portal of the session, as `pg_cursors` shows it.
+#[derive(Debug, Clone)]
+pub struct CursorRow {
+    /// Its name; empty for the portal without one.
+    pub name: String,
+    /// The statement it was made by, secrets redacted.
+    pub statement: String,
+    /// WITH HOLD.
+    pub holds: bool,
+    /// BINARY.
+    pub binary: bool,
+    /// Whether it can go back.
+    pub scrolls: bool,
+    /// When it was made, in microseconds since 1970-01-01 UTC.
+    pub created_us: i64,
+}
+
+/// A prepared statement of the session, as `pg_prepared_statements` shows it.
+#[derive(Debug, Clone)]
+pub struct PreparedRow {
+    /// Its name.
+    pub name: String,
+    /// The statement it was made by, secrets redacted.
+    pub statement: String,
+    /// When it was made, in microseconds since 1970-01-01 UTC.
+    pub created_us: i64,
+    /// The types of its parameters.
+    pub parameters: Vec<u32>,
+    /// Whether PREPARE made it, and not a message of the protocol.
+    pub from_sql: bool,
+    /// How often it was executed.
+    pub executions: u64,
+}
+
 /// A login that failed.
 #[derive(Debug, Clone)]
 pub struct LoginFailure {
@@ -259,6 +293,10 @@ pub struct Live {
     pub process_settings: Arc<[ProcessSetting]>,
     /// The certificate shown to clients; none without TLS.
     pub certificate: Option<ServerCertificate>,
+    /// The cursors of the session that asks; filled when the statement reads `pg_cursors`.
+    pub cursors: Arc<[CursorRow]>,
+    /// Its prepared statements; filled when the statement reads `pg_prepared_statements`.
+    pub prepared: Arc<[PreparedRow]>,
     /// The program's version.
     pub build: String,
 }

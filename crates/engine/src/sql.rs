@@ -42,7 +42,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 pub(crate) use catalog_functions::catalog_functions;
-pub use cells::{PgType, Scalar};
+pub use cells::{Parameter, PgType, Scalar};
 pub use error::QueryError;
 pub use guard::{Needs, needs, tables_read};
 pub use plans::PlanCache;
@@ -174,7 +174,7 @@ impl Queries {
     ///
     /// # Errors
     /// What is wrong with the query; later mistakes come with the rows.
-    pub async fn run(&self, statement: &Statement, parameters: &[Scalar]) -> Result<QueryRows, QueryError> {
+    pub async fn run(&self, statement: &Statement, parameters: &[Parameter]) -> Result<QueryRows, QueryError> {
         let (deadline, limit) = self.0.deadline();
         self.0.budget.begin(self.0.limits.memory_bytes_max);
         let kept = self.0.plans.find(statement).filter(|_| parameters.is_empty());
@@ -251,13 +251,13 @@ impl Engine {
         Ok(names::columns(statement, plan.schema()))
     }
 
-    async fn plan_to_execute(&self, statement: &Statement, parameters: &[Scalar]) -> Result<Planned, QueryError> {
+    async fn plan_to_execute(&self, statement: &Statement, parameters: &[Parameter]) -> Result<Planned, QueryError> {
         let plan = self.plan(statement).await?;
         let keep = parameters.is_empty() && is_repeatable(&plan)?;
         let plan = if parameters.is_empty() {
             plan
         } else {
-            plan.with_param_values(parameters.iter().map(cells::to_value).collect::<Vec<_>>())?
+            plan.with_param_values(parameters.iter().map(cells::bound).collect::<Result<Vec<_>, _>>()?)?
         };
         let state = self.context().state();
         let apart = subquery::run_apart(plan, &subquery::Runner::new(&state, self.task_context()))?;

@@ -457,6 +457,9 @@ fn show(message: Message) -> Result<String> {
         Message::ParseComplete => "parsed".to_owned(),
         Message::BindComplete => "bound".to_owned(),
         Message::CloseComplete => "closed".to_owned(),
+        Message::NotificationResponse(body) => {
+            format!("notification {} {} {}", body.process_id(), body.channel()?, body.message()?)
+        }
         Message::NoData => "no data".to_owned(),
         Message::PortalSuspended => "suspended".to_owned(),
         Message::EmptyQueryResponse => "empty".to_owned(),

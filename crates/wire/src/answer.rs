@@ -4,7 +4,9 @@ use bytes::{BufMut, BytesMut};
 use pgwire::messages::copy::{CopyDone, CopyOutResponse};
 use pgwire::messages::data::{FieldDescription, NoData, ParameterDescription, RowDescription};
 use pgwire::messages::extendedquery::{BindComplete, CloseComplete, ParseComplete, PortalSuspended};
-use pgwire::messages::response::{CommandComplete, EmptyQueryResponse, ErrorResponse, NoticeResponse};
+use pgwire::messages::response::{
+    CommandComplete, EmptyQueryResponse, ErrorResponse, NoticeResponse, NotificationResponse,
+};
 
 use crate::message::{put, text_without_zero, typed};
 
@@ -28,6 +30,11 @@ pub fn report(out: &mut BytesMut, kind: u8, fields: &[(u8, &str)]) {
         b'N' => put(out, &NoticeResponse::new(fields)),
         _ => put(out, &ErrorResponse::new(fields)),
     }
+}
+
+/// NotificationResponse.
+pub fn notification(out: &mut BytesMut, process_id: i32, channel: &str, payload: &str) {
+    put(out, &NotificationResponse::new(process_id, text_without_zero(channel), text_without_zero(payload)));
 }
 
 /// ParseComplete.
@@ -111,6 +118,7 @@ mod tests {
         assert_eq!(written(parse_complete), b"1\0\0\0\x04");
         assert_eq!(written(|out| command_complete(out, "SET")), b"C\0\0\0\x08SET\0");
         assert_eq!(written(|out| parameter_description(out, &[20, 25])), b"t\0\0\0\x0e\0\x02\0\0\0\x14\0\0\0\x19");
+        assert_eq!(written(|out| notification(out, 258, "c", "p")), b"A\0\0\0\x0c\0\0\x01\x02c\0p\0");
         let field = Field { name: "a", type_id: 20, size: 8, format: 1 };
         assert_eq!(
             written(|out| row_description(out, [field].into_iter())),

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
-use futures::stream::StreamExt;
 use sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Statement as Sql};
 use switchyard_dialect::{Parsed, Statement};
-use switchyard_engine::{ClientError, Scalar, SqlState};
+use switchyard_engine::{ClientError, Parameter, Scalar, SqlState};
 use switchyard_wire::answer;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -189,7 +188,7 @@ fn escaped(line: &mut String, value: &str, delimiter: char) {
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     /// Runs a COPY and sends what it copies.
-    pub(super) async fn copy(&mut self, copy: &Copy, source: &Arc<str>, values: &[Scalar]) -> Result<(), Failure> {
+    pub(super) async fn copy(&mut self, copy: &Copy, source: &Arc<str>, values: &[Parameter]) -> Result<(), Failure> {
         let entry = Arc::clone(&self.entry);
         let mut interrupted = std::pin::pin!(entry.interrupted());
         let mut terminated = std::pin::pin!(entry.terminated());
@@ -214,10 +213,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
                 biased;
                 () = interrupted.as_mut() => return Err(self.stopped(canceled())),
                 () = terminated.as_mut() => return Err(Ended::Terminated.into()),
-                row = reading.rows.next() => row,
+                row = reading.next() => row,
             };
             let Some(row) = row else { break };
-            let data = row.map_err(|error| error.told(source)).and_then(|row| data(&copy.layout, &reading.shape, &row));
+            let data = row.and_then(|row| data(&copy.layout, &reading.shape, &row));
             match data {
                 Ok(data) => answer::copy_data(&mut self.line.out, &[std::mem::take(&mut head), &data].concat()),
                 Err(error) => return Err(self.stopped(error)),

@@ -2,6 +2,7 @@
 //! transaction.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use switchyard_engine::{ClientError, SqlState};
 use switchyard_wire::answer;
@@ -10,15 +11,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Served;
 use super::copy::Copy;
+use super::cursors::cursor_exists;
 use super::line::Failure;
-use super::portal::{Portal, Reading, Work};
+use super::portal::{Facts, Portal, Reading, Work};
 use super::prepared::{Prepared, check_count};
+use super::statements::no_statement;
 use crate::encode::{client_text, pg_type};
 use crate::error::aborted;
 use crate::session::Answer;
 
 /// What a statement or portal takes besides the client's own bytes, about.
-const OVERHEAD_BYTES: usize = 1_024;
+pub(super) const OVERHEAD_BYTES: usize = 1_024;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     pub(super) async fn parse(&mut self, name: &[u8], text: &[u8], types: &[u32]) -> Result<(), Failure> {
@@ -26,19 +29,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         if name.is_empty() {
             self.statements.remove(name);
         }
-        let prepared = Prepared::read(&mut self.session, text, types).await?;
-        if self.statements.contains_key(name) {
-            let message = format!("prepared statement \"{name}\" already exists");
-            return Err(ClientError::new(SqlState::DuplicatePreparedStatement, message).into());
+        let mut prepared = Prepared::read(&mut self.session, text, types).await?;
+        if let Some(prepared) = &mut prepared {
+            prepared.described.columns = self.columns_of(prepared);
         }
-        self.check_room("prepared statements", self.statements.len(), "prepared_statements_max", text.len())?;
-        self.statements.insert(name.to_owned(), prepared.map(Arc::new));
+        self.add_statement(name, text.len(), prepared)?;
         answer::parse_complete(&mut self.line.out);
         Ok(())
     }
 
     /// Refuses what would make the session keep too much.
-    fn check_room(&self, what: &str, count: usize, setting: &str, bytes: usize) -> Result<(), ClientError> {
+    pub(super) fn check_room(&self, what: &str, count: usize, setting: &str, bytes: usize) -> Result<(), ClientError> {
         let limit = self.session.limit(setting);
         if count >= limit {
             let message = format!("too many {what}: the session has {count}");
@@ -59,14 +60,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         Ok(())
     }
 
-    fn statement(&self, name: &str) -> Result<Option<Arc<Prepared>>, ClientError> {
-        self.statements.get(name).cloned().ok_or_else(|| {
-            let message = match name {
-                "" => "unnamed prepared statement does not exist".to_owned(),
-                name => format!("prepared statement \"{name}\" does not exist"),
-            };
-            ClientError::new(SqlState::InvalidStatementName, message)
-        })
+    pub(super) fn statement(&self, name: &str) -> Result<Option<Arc<Prepared>>, ClientError> {
+        self.statements.get(name).cloned().ok_or_else(|| no_statement(name))
     }
 
     pub(super) fn bind(&mut self, bind: &Bind<'_>) -> Result<(), Failure> {
@@ -75,15 +70,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         if name.is_empty() {
             self.portals.remove(name);
         } else if self.portals.contains_key(name) {
-            let message = format!("cursor \"{name}\" already exists");
-            return Err(ClientError::new(SqlState::DuplicateCursor, message).into());
+            return Err(cursor_exists(name).into());
         }
         let bytes = bind.parameters.iter().flatten().map(|value| value.len()).sum();
         self.check_room("portals", self.portals.len(), "portals_max", bytes)?;
         let portal = match statement {
             None => {
                 check_count(bind, statement_name, 0)?;
-                Portal { work: Work::Empty, columns: Vec::new(), formats: Vec::new(), bytes, depth: 0 }
+                let facts = Facts::of_message(Arc::default());
+                Portal { work: Work::Empty, columns: Vec::new(), formats: Vec::new(), bytes, depth: 0, facts }
             }
             Some(prepared) => self.portal(bind, statement_name, prepared, bytes)?,
         };
@@ -103,11 +98,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             return Err(aborted());
         }
         let values = prepared.values(bind, name)?;
-        let formats = prepared.formats(&bind.result_formats)?;
+        // Other than when it was prepared, perhaps.
+        let columns = self.columns_of(&prepared);
+        let formats = Prepared::formats(&bind.result_formats, columns.len())?;
         let parsed = prepared.bound(&values)?;
+        prepared.executions.fetch_add(1, Ordering::Relaxed);
         Ok(Portal {
-            columns: prepared.described.columns.clone(),
+            columns,
             formats,
+            facts: Facts::of_message(Arc::clone(&prepared.shown)),
             work: Work::Ready { prepared, parsed, values },
             bytes: OVERHEAD_BYTES + bytes,
             depth: self.session.savepoint_depth(),
@@ -194,6 +193,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
                     }
                     Answer::Rows(rows) => Reading::of_rows(rows, source, &portal.formats, self.session.zone()),
                     Answer::Query(query) => Reading::of_query(query, source, &portal.formats, self.session.zone()),
+                    Answer::Fetched(rows) => Reading::of_fetched(rows, source, &portal.formats, self.session.zone()),
                 };
                 portal.work = Work::Reading(Box::new(reading));
             }
@@ -210,7 +210,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
 
     pub(super) async fn sync(&mut self) -> Result<(), Failure> {
         let failed = std::mem::take(&mut self.skips);
-        let ended = self.session.end_implicit(failed).await;
+        let ended = self.end_implicit(failed).await;
         self.session.rest();
         ended?;
         Ok(self.ready().await?)

@@ -6,13 +6,14 @@ use futures::stream::{BoxStream, StreamExt};
 use jiff::tz::TimeZone;
 use switchyard_dialect::Parsed;
 use switchyard_engine::plan::Rows;
-use switchyard_engine::{OutputColumn, PgType, QueryError, QueryRows, Scalar};
+use switchyard_engine::{ClientError, OutputColumn, Parameter, PgType, QueryError, QueryRows, Scalar, SqlState};
 
 use super::prepared::Prepared;
 use crate::encode::{FieldFormat, RowShape};
-use crate::session::columns;
+use crate::live::now_us;
+use crate::session::{Fetched, columns};
 
-/// A statement with its values, and how far it was run.
+/// A statement with its values, and how far it was run. Cursors of SQL are portals too.
 pub(crate) struct Portal {
     pub(crate) work: Work,
     /// The columns, as far as they are known before it runs; none when it gives no rows.
@@ -22,6 +23,31 @@ pub(crate) struct Portal {
     pub(crate) bytes: usize,
     /// How many savepoints there were when it was made: going back to one of them closes it.
     pub(crate) depth: usize,
+    pub(crate) facts: Facts,
+}
+
+/// What a portal was made as.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    /// The statement, secrets redacted.
+    pub(crate) statement: Arc<str>,
+    pub(crate) created_us: i64,
+    /// WITH HOLD.
+    pub(crate) holds: bool,
+    /// BINARY.
+    pub(crate) binary: bool,
+    /// SCROLL.
+    pub(crate) scrolls: bool,
+    /// The transaction it was declared in is over.
+    pub(crate) outlives: bool,
+}
+
+impl Facts {
+    /// Of a portal that a message made.
+    pub(crate) fn of_message(statement: Arc<str>) -> Self {
+        let created_us = now_us();
+        Self { statement, created_us, holds: false, binary: false, scrolls: false, outlives: false }
+    }
 }
 
 /// How far a portal was run.
@@ -29,7 +55,7 @@ pub(crate) enum Work {
     /// There is nothing to run.
     Empty,
     /// Not yet.
-    Ready { prepared: Arc<Prepared>, parsed: Arc<Parsed>, values: Vec<Scalar> },
+    Ready { prepared: Arc<Prepared>, parsed: Arc<Parsed>, values: Vec<Parameter> },
     /// Some rows may be left.
     Reading(Box<Reading>),
     /// All of it, and it gave no rows.
@@ -39,20 +65,49 @@ pub(crate) enum Work {
 /// Rows that are being read.
 pub(crate) struct Reading {
     pub(crate) columns: Vec<OutputColumn>,
-    pub(crate) rows: BoxStream<'static, Result<Vec<Scalar>, QueryError>>,
+    rows: BoxStream<'static, Result<Vec<Scalar>, QueryError>>,
     pub(crate) shape: RowShape,
     /// The text that errors point into.
-    pub(crate) source: Arc<str>,
+    source: Arc<str>,
     tag: &'static str,
+    /// Where it stands: on the row of this number, from 1; before the first at 0, behind the last at one more than theirs.
+    place: usize,
+    /// How many rows there are, once that is known.
+    len: Option<usize>,
+    /// The rows that were read, where it can go back to them.
+    back: Option<Kept>,
+}
+
+/// Rows that are kept.
+struct Kept {
+    rows: Vec<Vec<Scalar>>,
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl Kept {
+    fn new(bytes_max: usize) -> Self {
+        Self { rows: Vec::new(), bytes: 0, bytes_max }
+    }
+
+    fn push(&mut self, row: Vec<Scalar>) -> Result<(), ClientError> {
+        self.bytes = self.bytes.saturating_add(row.iter().map(Scalar::bytes).sum());
+        if self.bytes > self.bytes_max {
+            let message = "out of memory for the rows of the cursor";
+            return Err(ClientError::new(SqlState::OutOfMemory, message)
+                .with_detail(format!("They take more than {} bytes.", self.bytes_max))
+                .with_hint("The setting query_memory_bytes_max sets this limit."));
+        }
+        self.rows.push(row);
+        Ok(())
+    }
 }
 
 impl Reading {
     /// The rows of a query.
     pub(crate) fn of_query(query: QueryRows, source: Arc<str>, formats: &[FieldFormat], zone: TimeZone) -> Self {
         let QueryRows { columns, rows } = query;
-        // A portal that was read to its end may be asked again.
-        let rows = rows.fuse().boxed();
-        Self { shape: shape(&columns, formats, zone), columns, rows, source, tag: "SELECT" }
+        Self::new(columns, rows, source, "SELECT", formats, zone)
     }
 
     /// A few rows that are known.
@@ -63,14 +118,117 @@ impl Reading {
             let value = |(text, kind): (Option<String>, &PgType)| known(text, *kind);
             Ok(row.into_iter().zip(&kinds).map(value).collect())
         });
-        let known = futures::stream::iter(known.collect::<Vec<_>>()).fuse().boxed();
-        Self { shape: shape(&columns, formats, zone), columns, rows: known, source, tag: rows.tag }
+        let known = futures::stream::iter(known.collect::<Vec<_>>()).boxed();
+        Self::new(columns, known, source, rows.tag, formats, zone)
+    }
+
+    /// Rows that were fetched from a cursor.
+    pub(crate) fn of_fetched(fetched: Fetched, source: Arc<str>, formats: &[FieldFormat], zone: TimeZone) -> Self {
+        let rows = futures::stream::iter(fetched.rows.into_iter().map(Ok)).boxed();
+        Self::new(fetched.columns, rows, source, "FETCH", formats, zone)
+    }
+
+    fn new(
+        columns: Vec<OutputColumn>,
+        rows: BoxStream<'static, Result<Vec<Scalar>, QueryError>>,
+        source: Arc<str>,
+        tag: &'static str,
+        formats: &[FieldFormat],
+        zone: TimeZone,
+    ) -> Self {
+        let shape = shape(&columns, formats, zone);
+        Self { shape, columns, rows, source, tag, place: 0, len: None, back: None }
+    }
+
+    /// Lets it go back, keeping rows up to so many bytes.
+    pub(crate) fn scrolling(mut self, bytes_max: usize) -> Self {
+        self.back = Some(Kept::new(bytes_max));
+        self
+    }
+
+    /// Whether it can go back.
+    pub(crate) fn scrolls(&self) -> bool {
+        self.back.is_some()
+    }
+
+    /// Where it stands; see the field.
+    pub(crate) fn place(&self) -> usize {
+        self.place
+    }
+
+    /// Whether it stands on a row.
+    pub(crate) fn on_row(&self) -> bool {
+        self.place > 0 && self.len.is_none_or(|len| self.place <= len)
+    }
+
+    /// Goes before the first row; it must scroll.
+    pub(crate) fn rewind(&mut self) {
+        self.place = 0;
+    }
+
+    /// The next row; none behind the last.
+    pub(crate) async fn next(&mut self) -> Option<Result<Vec<Scalar>, ClientError>> {
+        if self.len.is_some_and(|len| self.place >= len) {
+            self.place = self.len.unwrap_or_default().saturating_add(1);
+            return None;
+        }
+        if let Some(row) = self.back.as_ref().and_then(|back| back.rows.get(self.place)) {
+            self.place = self.place.saturating_add(1);
+            return Some(Ok(row.clone()));
+        }
+        let Some(row) = self.rows.next().await else {
+            self.len = Some(self.place);
+            self.place = self.place.saturating_add(1);
+            return None;
+        };
+        self.place = self.place.saturating_add(1);
+        let row = match row {
+            Ok(row) => row,
+            Err(error) => return Some(Err(error.told(&self.source))),
+        };
+        match self.back.as_mut().map(|back| back.push(row.clone())) {
+            Some(Err(error)) => Some(Err(error)),
+            _ => Some(Ok(row)),
+        }
+    }
+
+    /// The row before; none before the first.
+    pub(crate) fn prior(&mut self) -> Option<Vec<Scalar>> {
+        self.place = self.place.saturating_sub(1);
+        let index = self.place.checked_sub(1)?;
+        self.back.as_ref()?.rows.get(index).cloned()
+    }
+
+    /// The row it stands on, if it can go back to it.
+    pub(crate) fn current(&self) -> Option<Vec<Scalar>> {
+        self.back.as_ref()?.rows.get(self.place.checked_sub(1)?).cloned()
+    }
+
+    /// Reads the rows that are left, up to so many bytes: what they are read from may change from now on.
+    pub(crate) async fn hold(&mut self, bytes_max: usize) -> Result<(), ClientError> {
+        let place = self.place;
+        if self.back.is_some() {
+            while let Some(row) = self.next().await {
+                row?;
+            }
+            self.place = place;
+            return Ok(());
+        }
+        if self.len.is_some() {
+            return Ok(());
+        }
+        let mut left = Kept::new(bytes_max);
+        while let Some(row) = self.rows.next().await {
+            left.push(row.map_err(|error| error.told(&self.source))?)?;
+        }
+        self.rows = futures::stream::iter(left.rows.into_iter().map(Ok)).boxed();
+        Ok(())
     }
 
     /// The command tag after this many rows.
     pub(crate) fn tag(&self, count: usize) -> String {
         match self.tag.split_once(' ').map_or(self.tag, |(verb, _)| verb) {
-            "SELECT" => format!("SELECT {count}"),
+            verb @ ("SELECT" | "FETCH") => format!("{verb} {count}"),
             _ => self.tag.to_owned(),
         }
     }

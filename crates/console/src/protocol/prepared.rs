@@ -1,20 +1,30 @@
 //! Statements that a client prepared, and the values it binds to them.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-use switchyard_dialect::{Literal, Parsed, Statement, SyntaxError};
-use switchyard_engine::{ClientError, Described, PgType, Scalar, SqlState};
+use sqlparser::ast::Expr;
+use switchyard_dialect::{Literal, Parsed, Redacted, Statement};
+use switchyard_engine::{ClientError, Described, Parameter, PgType, Scalar, SqlState};
 use switchyard_wire::frontend::Bind;
 
 use super::copy::Copy;
-use crate::encode::{FieldFormat, kind_of, parameter};
+use crate::encode::{FieldFormat, kind_of, parameter, pg_type};
 use crate::error::aborted;
+use crate::live::now_us;
 use crate::session::{Session, ends_failed_transaction};
 
 /// A statement that a client prepared.
 #[derive(Debug)]
 pub(crate) struct Prepared {
+    /// The text that errors point into.
     pub(crate) source: Arc<str>,
+    /// The statement, secrets redacted.
+    pub(crate) shown: Arc<str>,
+    pub(crate) created_us: i64,
+    /// Whether PREPARE made it.
+    pub(crate) from_sql: bool,
+    pub(crate) executions: AtomicU64,
     /// Absent for a statement of our own with `$1`, which is read when the values are known.
     parsed: Option<Arc<Parsed>>,
     pub(crate) described: Described,
@@ -25,7 +35,7 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// Reads and describes a statement; none when the text has none. `types` are those the client knows.
     pub(crate) async fn read(session: &mut Session, text: &str, types: &[u32]) -> Result<Option<Self>, ClientError> {
-        let mut statements = read_text(text)?;
+        let mut statements = switchyard_dialect::parse_template(text)?;
         if statements.len() > 1 {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(ClientError::new(SqlState::SyntaxError, message));
@@ -35,50 +45,68 @@ impl Prepared {
         if session.failed() && !ends_transaction {
             return Err(aborted());
         }
-        let template = match parsed.statement {
-            Statement::Sql(_) => 0,
-            _ => switchyard_dialect::parameter_count(text).unwrap_or_default(),
+        let template = match parsed.statement.takes_values() {
+            true => 0,
+            false => switchyard_dialect::parameter_count(text).unwrap_or_default(),
         };
         let declared: Vec<Option<PgType>> = types.iter().map(|own| kind_of(*own)).collect();
-        let copy = Copy::of(&parsed)?;
-        let read = copy.as_ref().map_or(&parsed.statement, |copy| &copy.query.statement);
-        let mut described = session.describe(text, read, &declared).await?;
-        if copy.is_some() {
-            // What it sends are no rows of a result.
-            described.columns.clear();
-        }
+        let mut described = describe(session, text, &parsed, &declared).await?;
         if template > 0 {
             let kind = |index| declared.get(index).copied().flatten().unwrap_or(PgType::Text);
             described.parameters = (0..template).map(kind).collect();
         }
-        let parsed = (template == 0).then(|| Arc::new(parsed));
-        Ok(Some(Self { source: text.into(), parsed, described, ends_transaction }))
+        Ok(Some(Self {
+            source: text.into(),
+            shown: Redacted(&parsed.statement).to_string().into(),
+            created_us: now_us(),
+            from_sql: false,
+            executions: AtomicU64::new(0),
+            parsed: (template == 0).then(|| Arc::new(parsed)),
+            described,
+            ends_transaction,
+        }))
+    }
+
+    /// The same, made by this PREPARE.
+    pub(crate) fn by_prepare(self, shown: String) -> Self {
+        Self { shown: shown.into(), from_sql: true, ..self }
+    }
+
+    /// The statement as it was prepared, if it takes no values of its own.
+    pub(crate) fn statement(&self) -> Option<&Statement> {
+        self.parsed.as_ref().map(|parsed| &parsed.statement)
     }
 
     /// The statement with its values in it.
-    pub(crate) fn bound(&self, values: &[Scalar]) -> Result<Arc<Parsed>, ClientError> {
+    pub(crate) fn bound(&self, values: &[Parameter]) -> Result<Arc<Parsed>, ClientError> {
         if let Some(parsed) = &self.parsed {
             return Ok(Arc::clone(parsed));
         }
-        let literals = values.iter().map(literal).collect::<Result<Vec<_>, _>>()?;
+        let literals = values.iter().map(|parameter| literal(&parameter.value)).collect::<Result<Vec<_>, _>>()?;
         let text = switchyard_dialect::bind(&self.source, &literals)?;
         let parsed = switchyard_dialect::parse(&text)?.pop();
         parsed.map(Arc::new).ok_or_else(|| ClientError::new(SqlState::SyntaxError, "the statement is empty"))
     }
 
     /// The values of a Bind message.
-    pub(crate) fn values(&self, bind: &Bind<'_>, name: &str) -> Result<Vec<Scalar>, ClientError> {
+    pub(crate) fn values(&self, bind: &Bind<'_>, name: &str) -> Result<Vec<Parameter>, ClientError> {
         let kinds = &self.described.parameters;
         check_count(bind, name, kinds.len())?;
         let read = |(index, (bytes, kind)): (usize, (&Option<&[u8]>, &PgType))| {
             parameter(*bytes, *kind, format_of(&bind.parameter_formats, index)?)
         };
-        bind.parameters.iter().zip(kinds).enumerate().map(read).collect()
+        let values = bind.parameters.iter().zip(kinds).enumerate().map(read).collect::<Result<_, ClientError>>()?;
+        Ok(self.typed(values))
     }
 
-    /// The formats of the columns, as a Bind message wants them.
-    pub(crate) fn formats(&self, codes: &[i16]) -> Result<Vec<FieldFormat>, ClientError> {
-        let columns = self.described.columns.len();
+    /// Values with the types of the parameters.
+    pub(crate) fn typed(&self, values: Vec<Scalar>) -> Vec<Parameter> {
+        let kinds = self.described.parameters.iter().copied();
+        values.into_iter().zip(kinds).map(|(value, kind)| Parameter { value, kind }).collect()
+    }
+
+    /// The formats of so many columns, as a Bind message wants them.
+    pub(crate) fn formats(codes: &[i16], columns: usize) -> Result<Vec<FieldFormat>, ClientError> {
         if columns > 0 && codes.len() > 1 && codes.len() != columns {
             let message = format!("bind message has {} result formats but query has {columns} columns", codes.len());
             return Err(ClientError::new(SqlState::ProtocolViolation, message));
@@ -116,21 +144,52 @@ fn format_of(codes: &[i16], index: usize) -> Result<FieldFormat, ClientError> {
     }
 }
 
-/// Reads a statement to be prepared; for one of our own with parameters, as if they were all NULL.
-fn read_text(sql: &str) -> Result<Vec<Parsed>, SyntaxError> {
-    let plain = switchyard_dialect::parse(sql);
-    match switchyard_dialect::parameter_count(sql) {
-        Ok(count @ 1..) => {
-            let nothing = vec![Literal::Null; count];
-            let ours = switchyard_dialect::bind(sql, &nothing).and_then(|bound| switchyard_dialect::parse(&bound));
-            match ours {
-                Ok(statements) if !statements.iter().any(|one| matches!(one.statement, Statement::Sql(_))) => {
-                    Ok(statements)
-                }
-                _ => plain,
+/// What a statement takes and gives. What another statement of the session gives is not known here.
+async fn describe(
+    session: &mut Session,
+    text: &str,
+    parsed: &Parsed,
+    declared: &[Option<PgType>],
+) -> Result<Described, ClientError> {
+    let inner = match &parsed.statement {
+        Statement::DeclareCursor { query, .. } => Some(Statement::Sql(query.clone())),
+        Statement::Execute { arguments, .. } => values_query(arguments, &[])?,
+        _ => Copy::of(parsed)?.map(|copy| copy.query.statement),
+    };
+    let Some(inner) = inner else { return session.describe(text, &parsed.statement, declared).await };
+    // What it reads are no rows of its result.
+    Ok(Described { columns: Vec::new(), ..session.describe(text, &inner, declared).await? })
+}
+
+/// The query that computes the arguments of EXECUTE, as the types that are known of them.
+pub(crate) fn values_query(arguments: &[Expr], kinds: &[PgType]) -> Result<Option<Statement>, ClientError> {
+    if arguments.is_empty() {
+        return Ok(None);
+    }
+    let cast = |(index, argument): (usize, &Expr)| match kinds.get(index).copied().map(cast_name) {
+        Some(kind) => format!("CAST(({argument}) AS {kind})"),
+        None => argument.to_string(),
+    };
+    let arguments: Vec<String> = arguments.iter().enumerate().map(cast).collect();
+    let parsed = switchyard_dialect::parse(&format!("SELECT {}", arguments.join(", ")))?.pop();
+    Ok(parsed.map(|parsed| parsed.statement))
+}
+
+/// The type as a cast names it.
+fn cast_name(kind: PgType) -> String {
+    match kind {
+        // What only PostgreSQL's own catalog has is given as text.
+        PgType::Name | PgType::Char | PgType::Json | PgType::Jsonb => "text".to_owned(),
+        PgType::NameArray | PgType::CharArray => "text[]".to_owned(),
+        PgType::Int2Vector => "int2[]".to_owned(),
+        PgType::OidVector => "oid[]".to_owned(),
+        kind => {
+            let kind = pg_type(kind).0;
+            match kind.name().strip_prefix('_') {
+                Some(item) => format!("{item}[]"),
+                None => kind.name().to_owned(),
             }
         }
-        _ => plain,
     }
 }
 

@@ -10,7 +10,7 @@ use super::Served;
 use super::copy::Copy;
 use super::line::Failure;
 use super::portal::Reading;
-use crate::encode::client_text;
+use crate::encode::{FieldFormat, client_text};
 use crate::session::Answer;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
@@ -18,7 +18,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         self.statements.remove("");
         self.portals.remove("");
         let result = self.run_all(text).await;
-        let ended = self.session.end_implicit(result.is_err()).await;
+        let ended = self.end_implicit(result.is_err()).await;
         self.session.rest();
         result?;
         ended?;
@@ -47,6 +47,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         }
         let entry = Arc::clone(&self.entry);
         let mut interrupted = std::pin::pin!(entry.interrupted());
+        let mut formats = Vec::new();
         let mut reading = match self.start(source, parsed, &[], interrupted.as_mut()).await? {
             Answer::Tag(tag) => {
                 answer::command_complete(&mut self.line.out, &tag);
@@ -54,8 +55,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             }
             Answer::Rows(rows) => Reading::of_rows(rows, Arc::clone(source), &[], self.session.zone()),
             Answer::Query(query) => Reading::of_query(query, Arc::clone(source), &[], self.session.zone()),
+            Answer::Fetched(rows) => {
+                let format = if rows.binary { FieldFormat::Binary } else { FieldFormat::Text };
+                formats = vec![format; rows.columns.len()];
+                Reading::of_fetched(rows, Arc::clone(source), &formats, self.session.zone())
+            }
         };
-        self.describe_rows(&reading.columns, &[]);
+        self.describe_rows(&reading.columns, &formats);
         let (count, _) = self.deliver(&mut reading, 0, interrupted.as_mut()).await?;
         answer::command_complete(&mut self.line.out, &reading.tag(count));
         Ok(())

@@ -13,11 +13,39 @@ const SHOWN_CHARS_MAX: usize = 64;
 
 pub(crate) type Result<T> = std::result::Result<T, SyntaxError>;
 
+/// A line and a column of the whole text, both from 1 and in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The line.
+    pub line: u64,
+    /// The column.
+    pub column: u64,
+}
+
+impl Place {
+    /// The first character's.
+    pub const START: Self = Self { line: 1, column: 1 };
+
+    /// The place behind a text that begins at this one.
+    pub fn after(mut self, text: &str) -> Self {
+        for character in text.chars() {
+            if character == '\n' {
+                self = Self { line: self.line + 1, column: 1 };
+            } else {
+                self.column += 1;
+            }
+        }
+        self
+    }
+}
+
 /// Stands at one token of a statement.
 pub(crate) struct Cursor<'a> {
     text: &'a str,
     tokens: &'a [Token],
     end: Token,
+    /// Where the first token begins.
+    place: Place,
     index: usize,
     /// The words that would have done at this token, for the hint.
     expected: Vec<&'static str>,
@@ -25,8 +53,14 @@ pub(crate) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// At the first of a statement's tokens; `end` is the semicolon or the end of the text behind them.
-    pub fn new(text: &'a str, tokens: &'a [Token], end: Token) -> Self {
-        Self { text, tokens, end, index: 0, expected: Vec::new() }
+    pub fn new(text: &'a str, tokens: &'a [Token], end: Token, place: Place) -> Self {
+        Self { text, tokens, end, place, index: 0, expected: Vec::new() }
+    }
+
+    /// Where one of the statement's tokens begins.
+    pub fn place_of(&self, token: Token) -> Place {
+        let start = self.tokens.first().map_or(0, |first| first.start());
+        self.place.after(self.text.get(start..token.start()).unwrap_or_default())
     }
 
     /// The whole text.

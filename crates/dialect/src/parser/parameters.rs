@@ -1,6 +1,7 @@
 //! The extended protocol's parameters, `$1` and so on, in our statements: their grammar has literals only, so values
 //! are put into the text. Statements of SQL keep theirs, and get the values when they run.
 
+use super::Parsed;
 use super::cursor::Result;
 use super::lexer::{Kind, Lexer, Token, error_at};
 use crate::ast::Literal;
@@ -39,6 +40,25 @@ pub fn bind(text: &str, values: &[Literal]) -> Result<String> {
     }
     bound.push_str(text.get(copied..).unwrap_or_default());
     Ok(bound)
+}
+
+/// Reads a text that may have parameters: a statement of our own as if they were all NULL.
+///
+/// # Errors
+/// As [`parse`](crate::parse).
+pub fn parse_template(text: &str) -> Result<Vec<Parsed>> {
+    let plain = super::parse(text);
+    match parameter_count(text) {
+        Ok(count @ 1..) => {
+            let nothing = vec![Literal::Null; count];
+            let ours = bind(text, &nothing).and_then(|bound| super::parse(&bound));
+            match ours {
+                Ok(statements) if !statements.iter().any(|one| one.statement.takes_values()) => Ok(statements),
+                _ => plain,
+            }
+        }
+        _ => plain,
+    }
 }
 
 /// The parameters and their numbers, in the text's order.

@@ -1,12 +1,12 @@
 //! What is left to sqlparser: everything that is SQL's and not ours.
 
-use sqlparser::ast::Statement as SqlStatement;
+use sqlparser::ast::{Expr, Statement as SqlStatement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token as SqlToken, Tokenizer};
 
 use super::bounded::Bounded;
-use super::cursor::{Cursor, Result};
+use super::cursor::{Cursor, Place, Result};
 use super::lexer::{Kind, Token};
 use crate::ast::Statement;
 use crate::error::{ErrorKind, SyntaxError};
@@ -36,10 +36,55 @@ const CHAIN_MAX: usize = 640;
 
 /// Has sqlparser read the statement from its first token.
 pub(super) fn delegate(cursor: &mut Cursor<'_>) -> Result<Statement> {
-    let (Some(first), Some(last)) = (cursor.tokens().first(), cursor.tokens().last()) else {
+    read(cursor, 0, |parser| parser.parse_statement()).map(|statement| Statement::Sql(Box::new(statement)))
+}
+
+/// Has sqlparser read a statement from the token at which the cursor stands.
+pub(super) fn rest(cursor: &mut Cursor<'_>) -> Result<Box<SqlStatement>> {
+    read(cursor, cursor.index(), |parser| parser.parse_statement()).map(Box::new)
+}
+
+/// Has sqlparser read expressions, with commas between, and the closing parenthesis behind them.
+pub(super) fn arguments(cursor: &mut Cursor<'_>) -> Result<Vec<Expr>> {
+    read(cursor, cursor.index(), |parser| {
+        let arguments = parser.parse_comma_separated(Parser::parse_expr)?;
+        parser.expect_token(&SqlToken::RParen)?;
+        Ok(arguments)
+    })
+}
+
+/// Where a piece of the text begins. sqlparser counts from the piece's first character.
+#[derive(Clone, Copy)]
+struct Origin(Place);
+
+impl Origin {
+    fn to_whole(self, place: Location) -> Location {
+        match place.line {
+            0 => place,
+            1 => Location { line: self.0.line, column: place.column + self.0.column - 1 },
+            line => Location { line: line + self.0.line - 1, ..place },
+        }
+    }
+
+    fn to_piece(self, place: Location) -> Location {
+        let line = (place.line + 1).saturating_sub(self.0.line);
+        match line {
+            1 => Location { line, column: (place.column + 1).saturating_sub(self.0.column) },
+            line => Location { line, ..place },
+        }
+    }
+}
+
+/// Has sqlparser read the tokens from this one to the last.
+fn read<T>(
+    cursor: &mut Cursor<'_>,
+    from: usize,
+    one: impl FnOnce(&mut Parser<'_>) -> std::result::Result<T, ParserError>,
+) -> Result<T> {
+    let (Some(first), Some(last)) = (cursor.tokens().get(from), cursor.tokens().last()) else {
         return Err(cursor.error());
     };
-    if first.kind != Kind::Word && first.text(cursor.text()) != "(" {
+    if from == 0 && first.kind != Kind::Word && first.text(cursor.text()) != "(" {
         return Err(cursor.error_at_token(*first, &[]));
     }
     let sql = cursor.text().get(first.start()..last.end()).unwrap_or_default();
@@ -47,46 +92,81 @@ pub(super) fn delegate(cursor: &mut Cursor<'_>) -> Result<Statement> {
         return Err(too_complex(cursor, *first, "statement is too long"));
     }
     check_depth(cursor)?;
-    let statement = stacker::maybe_grow(STACK_BYTES, STACK_BYTES, || read(cursor, sql))?;
+    let piece = Piece { sql, start: first.start(), origin: Origin(cursor.place_of(*first)) };
+    let read = stacker::maybe_grow(STACK_BYTES, STACK_BYTES, || piece.read(cursor, one))?;
     cursor.back_to(cursor.tokens().len());
-    Ok(Statement::Sql(Box::new(statement)))
+    Ok(read)
 }
 
-fn read(cursor: &Cursor<'_>, sql: &str) -> Result<SqlStatement> {
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, sql)
-        .tokenize_with_location()
-        .map_err(|error| located(cursor, sql, error.location))?;
-    let dialect = Bounded::new(EXPRESSIONS_MIN + EXPRESSIONS_PER_TOKEN * cursor.tokens().len());
-    let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
-    let statement = match parser.parse_statement() {
-        Ok(statement) => statement,
-        Err(_) if dialect.is_exhausted() => return Err(converted(cursor, sql, &ParserError::RecursionLimitExceeded)),
-        Err(error) => return Err(converted(cursor, sql, &error)),
-    };
-    let rest = parser.peek_token_ref();
-    match rest.token {
-        SqlToken::EOF => Ok(statement),
-        _ => Err(located(cursor, sql, rest.span.start)),
+/// What sqlparser is given, and where it is in the whole text.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    sql: &'a str,
+    start: usize,
+    origin: Origin,
+}
+
+impl Piece<'_> {
+    fn read<T>(
+        &self,
+        cursor: &Cursor<'_>,
+        one: impl FnOnce(&mut Parser<'_>) -> std::result::Result<T, ParserError>,
+    ) -> Result<T> {
+        let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, self.sql)
+            .tokenize_with_location()
+            .map_err(|error| self.located(cursor, error.location))?;
+        // Later mistakes are told by these, and are about the whole text.
+        for token in &mut tokens {
+            token.span.start = self.origin.to_whole(token.span.start);
+            token.span.end = self.origin.to_whole(token.span.end);
+        }
+        let dialect = Bounded::new(EXPRESSIONS_MIN + EXPRESSIONS_PER_TOKEN * cursor.tokens().len());
+        let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
+        let statement = match one(&mut parser) {
+            Ok(statement) => statement,
+            Err(_) if dialect.is_exhausted() => {
+                return Err(self.converted(cursor, &ParserError::RecursionLimitExceeded));
+            }
+            Err(error) => return Err(self.converted(cursor, &error)),
+        };
+        let rest = parser.peek_token_ref();
+        match rest.token {
+            SqlToken::EOF => Ok(statement),
+            _ => Err(self.located(cursor, self.origin.to_piece(rest.span.start))),
+        }
+    }
+
+    fn converted(&self, cursor: &Cursor<'_>, error: &ParserError) -> SyntaxError {
+        match error {
+            ParserError::RecursionLimitExceeded => too_complex(cursor, cursor.token(), "statement is nested too deep"),
+            ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
+                let location = location(message);
+                let text = message.rsplit_once(" at Line: ").map_or(message.as_str(), |(before, _)| before);
+                match location {
+                    Some(location) => self.located(cursor, self.origin.to_piece(location)),
+                    None => unlocated(cursor, text),
+                }
+            }
+        }
+    }
+
+    /// The error at our token that stands where sqlparser points; the end has line 0.
+    fn located(&self, cursor: &Cursor<'_>, location: Location) -> SyntaxError {
+        let Some(offset) = offset_of(self.sql, location) else {
+            return cursor.error_at_token(cursor.end_token(), &[]);
+        };
+        let tokens = cursor.tokens();
+        let offset = offset + self.start;
+        let index = tokens.partition_point(|token| token.end() <= offset);
+        let token = tokens.get(index).copied().unwrap_or(cursor.end_token());
+        let expected = if token.start() == cursor.token().start() { cursor.expected() } else { &[] };
+        cursor.error_at_token(token, expected)
     }
 }
 
 fn too_complex(cursor: &Cursor<'_>, token: Token, message: &str) -> SyntaxError {
     let error = cursor.error_at_token(token, &[]);
     SyntaxError { kind: ErrorKind::TooComplex, message: message.to_owned(), hint: None, ..error }
-}
-
-fn converted(cursor: &Cursor<'_>, sql: &str, error: &ParserError) -> SyntaxError {
-    match error {
-        ParserError::RecursionLimitExceeded => too_complex(cursor, cursor.token(), "statement is nested too deep"),
-        ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
-            let location = location(message);
-            let text = message.rsplit_once(" at Line: ").map_or(message.as_str(), |(before, _)| before);
-            match location {
-                Some(location) => located(cursor, sql, location),
-                None => unlocated(cursor, text),
-            }
-        }
-    }
 }
 
 /// sqlparser says where only in the text: `... at Line: 1, Column: 8`.
@@ -108,17 +188,6 @@ fn unlocated(cursor: &Cursor<'_>, text: &str) -> SyntaxError {
         false => format!("Syntax error: {text}"),
     };
     SyntaxError { message, ..cursor.error_at_token(token, &[]) }
-}
-
-/// The error at our token that stands where sqlparser points; the end has line 0.
-fn located(cursor: &Cursor<'_>, sql: &str, location: Location) -> SyntaxError {
-    let Some(offset) = offset_of(sql, location) else { return cursor.error_at_token(cursor.end_token(), &[]) };
-    let tokens = cursor.tokens();
-    let offset = offset + tokens.first().map_or(0, |first| first.start());
-    let index = tokens.partition_point(|token| token.end() <= offset);
-    let token = tokens.get(index).copied().unwrap_or(cursor.end_token());
-    let expected = if token.start() == cursor.token().start() { cursor.expected() } else { &[] };
-    cursor.error_at_token(token, expected)
 }
 
 /// The byte at which a line and column, both from 1 and in characters, begin.

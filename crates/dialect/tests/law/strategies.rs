@@ -6,10 +6,11 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::Union;
 use switchyard_dialect::{
-    AddressAction, Assignment, AuthenticationAccess, AuthenticationAction, ConnectionScope, DatabaseAction,
-    DiscardWhat, FaultGroupAction, GroupAction, GroupMembers, Ident, Literal, MappingOptions, MetaFunction, NodeAction,
-    NodeType, OrDefault, ParameterAction, Procedure, RoleChoice, RuleAction, RuleTarget, SecretText, Selection,
-    SetScope, SetValue, Show, Statement, SubclusterAction, UserAction, UserParameter, Value, WorkloadChoice,
+    AddressAction, Assignment, AuthenticationAccess, AuthenticationAction, ConnectionScope, CursorOptions,
+    DatabaseAction, DiscardWhat, FaultGroupAction, FetchCount, FetchDirection, GroupAction, GroupMembers, Ident,
+    Literal, MappingOptions, MetaFunction, NodeAction, NodeType, OrDefault, ParameterAction, Procedure, RoleChoice,
+    RuleAction, RuleTarget, SecretText, Selection, SetScope, SetValue, Show, Statement, SubclusterAction, UserAction,
+    UserParameter, Value, WorkloadChoice,
 };
 
 type Any<T> = BoxedStrategy<T>;
@@ -676,6 +677,57 @@ fn sessions() -> Vec<Any<Statement>> {
     ]
 }
 
+/// Cursors, prepared statements and notifications.
+fn session_objects() -> Vec<Any<Statement>> {
+    let query = || {
+        Union::new(sql()).prop_filter_map("a query", |statement| match statement {
+            Statement::Sql(query) if matches!(*query, sqlparser::ast::Statement::Query(_)) => Some(query),
+            _ => None,
+        })
+    };
+    let count = || prop_oneof![any::<i32>().prop_map(FetchCount::Rows), Just(FetchCount::All)];
+    let direction = prop_oneof![
+        count().prop_map(FetchDirection::Forward),
+        count().prop_map(FetchDirection::Backward),
+        any::<i32>().prop_map(FetchDirection::Absolute),
+        any::<i32>().prop_map(FetchDirection::Relative),
+    ];
+    let options = (any::<bool>(), option::of(any::<bool>()), any::<bool>())
+        .prop_map(|(binary, scroll, hold)| CursorOptions { binary, scroll, hold });
+    let types = select(&["int4", "text[]", "numeric(10, 2)", "timestamp with time zone", "\"char\""][..]);
+    let inner = Union::new(addresses().into_iter().chain(users()).chain(sql()));
+    vec![
+        (ident(), options, query())
+            .prop_map(|(name, options, query)| Statement::DeclareCursor { name, options, query })
+            .boxed(),
+        (ident(), direction, any::<bool>())
+            .prop_map(|(name, direction, moves)| Statement::FetchCursor { name, direction, moves })
+            .boxed(),
+        option::of(ident()).prop_map(Statement::CloseCursor).boxed(),
+        (ident(), vec(types.prop_map(str::to_owned), 0..3), inner)
+            .prop_map(|(name, types, statement)| Statement::Prepare {
+                name,
+                types,
+                text: SecretText::new(statement.to_string()),
+                statement: Box::new(statement),
+            })
+            .boxed(),
+        (ident(), select(&["", "(1)", "('it''s', NULL, -5)", "('2020-01-01'::date, $1)"][..]))
+            .prop_map(|(name, arguments)| {
+                let parsed = switchyard_dialect::parse(&format!("EXECUTE x {arguments}"));
+                match parsed.ok().and_then(|mut parsed| parsed.pop()).map(|parsed| parsed.statement) {
+                    Some(Statement::Execute { arguments, .. }) => Statement::Execute { name, arguments },
+                    other => unreachable!("{other:?}"),
+                }
+            })
+            .boxed(),
+        option::of(ident()).prop_map(Statement::Deallocate).boxed(),
+        ident().prop_map(Statement::Listen).boxed(),
+        option::of(ident()).prop_map(Statement::Unlisten).boxed(),
+        (ident(), option::of(text())).prop_map(|(channel, payload)| Statement::Notify { channel, payload }).boxed(),
+    ]
+}
+
 fn routines() -> Vec<Any<Statement>> {
     let arguments = |(least, most): (usize, usize)| vec(literal(), least..=most);
     vec![
@@ -738,6 +790,7 @@ pub fn statement() -> Any<Statement> {
         mappings(),
         topology(),
         sessions(),
+        session_objects(),
         routines(),
         sql(),
     ];
@@ -767,6 +820,9 @@ fn covered(statement: Statement) -> Statement {
         S::CreateSubcluster { .. } | S::AlterSubcluster { .. } | S::DropSubcluster { .. } => {}
         S::SetTransaction { .. } | S::Reset(_) | S::Discard(_) | S::Begin { .. } | S::Commit | S::Rollback => {}
         S::Savepoint(_) | S::ReleaseSavepoint(_) | S::RollbackTo(_) => {}
+        S::DeclareCursor { .. } | S::FetchCursor { .. } | S::CloseCursor(_) => {}
+        S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => {}
+        S::Listen(_) | S::Unlisten(_) | S::Notify { .. } => {}
     }
     statement
 }

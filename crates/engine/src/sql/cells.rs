@@ -83,6 +83,31 @@ pub enum Scalar {
     Ints(Vec<Option<i64>>),
 }
 
+impl Scalar {
+    /// About how much memory it takes, in bytes.
+    pub fn bytes(&self) -> usize {
+        let more = match self {
+            Self::Text(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Texts(texts) => {
+                texts.iter().map(|text| size_of::<Option<String>>() + text.as_ref().map_or(0, String::len)).sum()
+            }
+            Self::Ints(numbers) => size_of::<Option<i64>>() * numbers.len(),
+            _ => 0,
+        };
+        size_of::<Self>() + more
+    }
+}
+
+/// A value that a client binds to a parameter, and the type the parameter has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parameter {
+    /// The value.
+    pub value: Scalar,
+    /// The parameter's type: what an expression gives depends on it, and clients were told.
+    pub kind: PgType,
+}
+
 /// The PostgreSQL type of a result column.
 pub(super) fn pg_type(field: &Field) -> PgType {
     match field.data_type() {
@@ -191,7 +216,16 @@ fn list_of(item: DataType) -> ScalarValue {
 }
 
 /// A parameter's value as DataFusion takes it.
-pub(super) fn to_value(scalar: &Scalar) -> ScalarValue {
+/// A parameter as DataFusion has it.
+pub(super) fn bound(parameter: &Parameter) -> Result<ScalarValue, QueryError> {
+    let value = to_value(&parameter.value);
+    if matches!(parameter.value, Scalar::Interval { .. }) {
+        return Ok(value);
+    }
+    Ok(value.cast_to(&null_of(parameter.kind).data_type())?)
+}
+
+fn to_value(scalar: &Scalar) -> ScalarValue {
     match scalar {
         Scalar::Null => ScalarValue::Null,
         Scalar::Bool(value) => ScalarValue::Boolean(Some(*value)),

@@ -20,6 +20,10 @@ pub struct Needs {
     pub history: bool,
     /// `hg_query_log`.
     pub query_log: bool,
+    /// `pg_cursors`.
+    pub cursors: bool,
+    /// `pg_prepared_statements`.
+    pub prepared: bool,
     /// The versions named by `catalog_at`.
     pub versions: BTreeSet<u64>,
 }
@@ -31,6 +35,8 @@ pub fn needs(statement: &Statement) -> Needs {
         let is = |table: &str| last_part(name).is_some_and(|name| name.eq_ignore_ascii_case(table));
         needs.history |= is("catalog_history");
         needs.query_log |= is("hg_query_log");
+        needs.cursors |= is("pg_cursors");
+        needs.prepared |= is("pg_prepared_statements");
         ControlFlow::Continue(())
     });
     let mut calls = Calls(&mut needs.versions);

@@ -201,7 +201,7 @@ async fn others_than_the_superuser_see_what_is_theirs() {
 fn what_must_be_fetched_is_found_wherever_it_stands() {
     let sql = "SELECT * FROM nodes WHERE EXISTS (SELECT 1 FROM switchyard.catalog_history) UNION ALL \
                SELECT * FROM switchyard.catalog_at(7), catalog_at(8)";
-    assert_eq!(needs(&parsed(sql)), Needs { history: true, query_log: false, versions: [7, 8].into() });
+    assert_eq!(needs(&parsed(sql)), Needs { history: true, versions: [7, 8].into(), ..Needs::default() });
     assert_eq!(needs(&parsed("SELECT 1")), Needs::default());
 }
 
@@ -211,9 +211,23 @@ async fn parameters_get_their_types_from_what_they_are_compared_with() {
     let statement = parsed("SELECT node_name FROM nodes WHERE node_id > $1 AND node_name = $2");
     let described = queries.describe(&statement, &[]).await.unwrap();
     assert_eq!(described.parameters, [PgType::Int8, PgType::Text]);
-    let values = [Scalar::Int(1), Scalar::Text("node1".to_owned())];
+    let values = [
+        Parameter { value: Scalar::Int(1), kind: PgType::Int8 },
+        Parameter { value: Scalar::Text("node1".to_owned()), kind: PgType::Text },
+    ];
     let rows: Vec<_> = queries.run(&statement, &values).await.unwrap().rows.collect().await;
     assert_eq!(rows, [Ok(vec![Scalar::Text("node1".to_owned())])]);
+}
+
+#[tokio::test]
+async fn what_is_computed_of_parameters_has_the_type_that_was_described() {
+    let queries = Queries::new(snapshot("dbadmin"), LIMITS, Arc::default()).unwrap();
+    let statement = parsed("SELECT $1 + 1, $1");
+    for kind in [PgType::Int2, PgType::Int4, PgType::Int8] {
+        let described = queries.describe(&statement, &[Some(kind)]).await.unwrap();
+        let values = [Parameter { value: Scalar::Int(41), kind }];
+        assert_eq!(queries.run(&statement, &values).await.unwrap().columns, described.columns);
+    }
 }
 
 #[tokio::test]

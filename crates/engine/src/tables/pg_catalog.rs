@@ -17,6 +17,18 @@ pub(crate) use self::empty::TABLES as EMPTY;
 pub(crate) use self::relations::precision;
 pub(crate) use self::types::{type_named, type_with_oid};
 
+/// The number of a type by its name, as PostgreSQL's clients and grammar write it; also of an array of it.
+pub fn type_oid(name: &str) -> Option<u32> {
+    let base = |name: &str| {
+        let name = name.split_once('(').map_or(name, |(before, _)| before).trim();
+        type_named(name)
+    };
+    match name.trim().strip_suffix("[]") {
+        Some(item) => base(item).and_then(|item| type_named(&format!("_{}", item.name))).map(|facts| facts.oid),
+        None => base(name).map(|facts| facts.oid),
+    }
+}
+
 /// Declares columns as `name Kind`; what they mean, PostgreSQL's documentation says.
 macro_rules! columns {
     ($($name:ident $kind:ident),+ $(,)?) => {
@@ -229,6 +241,27 @@ pub(super) const TABLES: &[SystemTable] = &[
         ],
         visibility: Visibility::All,
         rows: activity::stat_activity,
+    },
+    SystemTable {
+        schema: "pg_catalog",
+        name: "pg_cursors",
+        description: "The cursors and portals of the session that asks.",
+        columns: columns![
+            name Text, statement Text, is_holdable Bool, is_binary Bool, is_scrollable Bool, creation_time Timestamptz
+        ],
+        visibility: Visibility::Own,
+        rows: activity::cursors,
+    },
+    SystemTable {
+        schema: "pg_catalog",
+        name: "pg_prepared_statements",
+        description: "The prepared statements of the session that asks.",
+        columns: columns![
+            name Text, statement Text, prepare_time Timestamptz, parameter_types OidArray, from_sql Bool,
+            generic_plans Int, custom_plans Int
+        ],
+        visibility: Visibility::Own,
+        rows: activity::prepared_statements,
     },
     SystemTable {
         schema: "pg_catalog",

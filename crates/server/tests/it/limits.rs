@@ -23,6 +23,7 @@ pub fn trials() -> Vec<Trial> {
         crate::with_server("a_query_ends_at_its_time_limit", a_query_ends_at_its_time_limit),
         crate::with_server("a_query_ends_at_its_memory_limit", a_query_ends_at_its_memory_limit),
         crate::with_server("a_query_is_cancelled", a_query_is_cancelled),
+        crate::with_server("a_long_key_cancels_queries_and_results", a_long_key_cancels),
         crate::with_server("nonsense_before_login_is_survived", nonsense_before_login_is_survived),
         crate::with_server("nonsense_after_login_is_survived", nonsense_after_login_is_survived),
         crate::with_server("a_deeply_nested_statement_is_refused", a_deeply_nested_statement_is_refused),
@@ -79,6 +80,80 @@ fn a_query_is_cancelled(server: &Server) -> anyhow::Result<()> {
         watched.await??;
         Ok(())
     })
+}
+
+/// The next message: its type and its body.
+fn message(stream: &mut TcpStream) -> anyhow::Result<(u8, Vec<u8>)> {
+    let mut head = [0; 5];
+    stream.read_exact(&mut head)?;
+    let [kind, length @ ..] = head;
+    let mut body = vec![0; usize::try_from(u32::from_be_bytes(length))?.checked_sub(4).context("a length")?];
+    stream.read_exact(&mut body)?;
+    Ok((kind, body))
+}
+
+fn until(stream: &mut TcpStream, wanted: u8) -> anyhow::Result<Vec<u8>> {
+    loop {
+        let (kind, body) = message(stream)?;
+        if kind == wanted {
+            return Ok(body);
+        }
+    }
+}
+
+fn framed(head: &[u8], body: &[u8]) -> anyhow::Result<Vec<u8>> {
+    Ok([head, &u32::try_from(body.len() + 4)?.to_be_bytes(), body].concat())
+}
+
+fn a_long_key_cancels(server: &Server) -> anyhow::Result<()> {
+    let mut watcher = server.admin()?;
+    watcher.query("CREATE USER plain")?;
+    watcher.query("CREATE AUTHENTICATION near METHOD 'trust' HOST '127.0.0.1/32'")?;
+    watcher.query("GRANT AUTHENTICATION near TO plain")?;
+    let connect = || -> anyhow::Result<TcpStream> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port()))?;
+        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+        Ok(stream)
+    };
+    let mut stream = connect()?;
+    let version = (3_u32 << 16 | 2).to_be_bytes();
+    stream.write_all(&framed(&[], &[&version[..], b"user\0plain\0database\0switchyard\0\0"].concat())?)?;
+    let key = until(&mut stream, b'K')?;
+    ensure!(key.len() == 4 + 32, "{} bytes of a key", key.len());
+    until(&mut stream, b'Z')?;
+    stream.write_all(&framed(b"Q", &[ENDLESS.as_bytes(), b"\0"].concat())?)?;
+    let shown = "SELECT 1 FROM sessions WHERE user_name = 'plain' AND current_statement <> ''";
+    let deadline = Instant::now() + ANSWER_WITHIN;
+    while watcher.query(shown)?.is_empty() {
+        ensure!(Instant::now() < deadline, "the query is not shown in sessions");
+    }
+    // Another key does nothing: the query is still running when the right one comes.
+    let cancel = |key: &[u8]| -> anyhow::Result<()> {
+        let mut stream = connect()?;
+        stream.write_all(&framed(&[], &[&80_877_102_u32.to_be_bytes()[..], key].concat())?)?;
+        wait_for_the_end(&mut stream)
+    };
+    let mut wrong = key.clone();
+    wrong.iter_mut().rev().take(1).for_each(|byte| *byte ^= 1);
+    cancel(&wrong)?;
+    cancel(key.get(..8).context("a key")?)?;
+    ensure!(!watcher.query(shown)?.is_empty(), "a wrong key stopped the query");
+    cancel(&key)?;
+    let stopped = |stream: &mut TcpStream| -> anyhow::Result<()> {
+        let error = until(stream, b'E')?;
+        ensure!(error.windows(6).any(|part| part == b"C57014"), "{}", String::from_utf8_lossy(&error));
+        until(stream, b'Z').map(drop)
+    };
+    stopped(&mut stream)?;
+    // In the middle of a result too.
+    let many = "SELECT a.description, b.description FROM switchyard.system_columns a, switchyard.system_columns b";
+    stream.write_all(&framed(b"Q", &[many.as_bytes(), b"\0"].concat())?)?;
+    until(&mut stream, b'D')?;
+    cancel(&key)?;
+    stopped(&mut stream)?;
+    stream.write_all(&framed(b"Q", b"SELECT 1\0")?)?;
+    ensure!(until(&mut stream, b'D')?.ends_with(b"1"));
+    Ok(())
 }
 
 /// Every answer must end: in an error and a closed socket, or in a closed socket.

@@ -23,6 +23,9 @@ pub fn trials() -> Vec<Trial> {
         crate::with_server("results_before_an_error_are_sent", results_before_an_error_are_sent),
         crate::with_server("parameters_have_types", parameters_have_types),
         crate::with_server("rows_are_copied_to_the_client", rows_are_copied_to_the_client),
+        crate::with_server("notifications_come_with_the_commit", notifications_come_with_the_commit),
+        crate::with_server("cursors_are_portals", cursors_are_portals),
+        crate::with_server("prepared_statements_are_those_of_sql", prepared_statements_are_those_of_sql),
         crate::with_server("a_client_that_never_reads_is_closed", a_client_that_never_reads_is_closed),
         crate::trial("a_client_that_never_reads_does_not_keep_the_server", a_client_that_never_reads_is_left),
     ]
@@ -358,4 +361,126 @@ fn a_client_that_never_reads_is_left() -> anyhow::Result<()> {
     server.finish().context("with a client that does not read")?;
     drop(idle);
     Ok(())
+}
+
+fn notifications_come_with_the_commit(server: &Server) -> anyhow::Result<()> {
+    let (mut hears, mut says) = (server.admin()?, server.admin()?);
+    let process_id: String = says.query("SELECT pg_backend_pid()")?.into_iter().flatten().flatten().collect();
+    hears.query("LISTEN news")?;
+    // In a transaction that is rolled back, or goes back, nothing was said.
+    for text in ["BEGIN", "NOTIFY news, 'undone'", "ROLLBACK", "BEGIN", "NOTIFY news, 'one'", "NOTIFY news, 'one'"] {
+        says.query(text)?;
+    }
+    for text in ["SAVEPOINT s", "NOTIFY news, 'undone'", "ROLLBACK TO s", "NOTIFY other, 'unheard'", "NOTIFY news"] {
+        says.query(text)?;
+    }
+    check(&mut hears, &[Sync], &["ready I"])?;
+    says.query("COMMIT")?;
+    let said = |payload: &str| format!("notification {process_id} news {payload}");
+    check(&mut hears, &[Sync], &[&said("one"), &said(""), "ready I"])?;
+    // In a transaction they wait for its end.
+    hears.query("BEGIN")?;
+    says.query("NOTIFY news, 'two'")?;
+    check(&mut hears, &[Sync], &["ready T"])?;
+    check(&mut hears, &[Query("COMMIT")], &["done COMMIT", &said("two"), "ready I"])?;
+    hears.query("UNLISTEN news")?;
+    says.query("NOTIFY news, 'three'")?;
+    check(&mut hears, &[Sync], &["ready I"])?;
+    // Who speaks hears himself.
+    let answer = hears.exchange(&[Query("LISTEN own; NOTIFY own, 'me'")])?;
+    ensure!(answer.iter().any(|line| line.starts_with("notification") && line.ends_with(" own me")), "{answer:?}");
+    // DISCARD ALL ends it.
+    hears.query("DISCARD ALL")?;
+    says.query("NOTIFY own")?;
+    check(&mut hears, &[Sync], &["ready I"])
+}
+
+fn cursors_are_portals(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    let query = "SELECT n FROM (VALUES (1), (2), (3), (4)) AS v (n) ORDER BY n";
+    client.query("BEGIN")?;
+    client.query(&format!("DECLARE c CURSOR FOR {query}"))?;
+    let twice = "error 42P03 cursor \"c\" already exists";
+    client.query("SAVEPOINT a")?;
+    check(&mut client, &[Parse("", query), Bind("c", "", &[]), Sync], &["parsed", twice, "ready E"])?;
+    client.query("ROLLBACK TO a")?;
+    // A cursor is described, read and closed by messages ...
+    check(
+        &mut client,
+        &[Describe(b'P', "c"), Execute("c", 1), Parse("", "FETCH 1 FROM c"), Bind("", "", &[]), Sync],
+        &["columns n", "row 1", "suspended", "parsed", "bound", "ready T"],
+    )?;
+    check(
+        &mut client,
+        &[Parse("f", "FETCH 2 FROM c"), Describe(b'S', "f"), Bind("", "f", &[]), Execute("", 0), Sync],
+        &["parsed", "parameters ", "columns n", "bound", "row 2", "row 3", "done FETCH 2", "ready T"],
+    )?;
+    check(
+        &mut client,
+        &[Close(b'P', "c"), Bind("", "f", &[]), Execute("", 0), Sync],
+        &["closed", "bound", "error 34000 cursor \"c\" does not exist", "ready E"],
+    )?;
+    client.query("ROLLBACK TO a")?;
+    // ... and a portal by statements.
+    check(
+        &mut client,
+        &[Parse("", query), Bind("p", "", &[]), Execute("p", 1), Sync],
+        &["parsed", "bound", "row 1", "suspended", "ready T"],
+    )?;
+    check(&mut client, &[Query("FETCH p")], &["columns n", "row 2", "done FETCH 1", "ready T"])?;
+    check(&mut client, &[Query("CLOSE p")], &["done CLOSE CURSOR", "ready T"])?;
+    client.query("COMMIT")?;
+    // Values are bound to the query of a cursor.
+    client.query("BEGIN")?;
+    check(
+        &mut client,
+        &[
+            Parse("", "DECLARE c BINARY CURSOR FOR SELECT n FROM (VALUES (1), (2)) AS v (n) WHERE n > $1::int4"),
+            Bind("", "", &[b"1"]),
+            Execute("", 0),
+            Sync,
+        ],
+        &["parsed", "bound", "done DECLARE CURSOR", "ready T"],
+    )?;
+    check(&mut client, &[Query("FETCH c")], &["columns n", "row \0\0\0\u{2}", "done FETCH 1", "ready T"])?;
+    client.query("COMMIT")?;
+    // A string of statements is a transaction to a cursor, and one statement is none.
+    let answer = client.exchange(&[Query("DECLARE c CURSOR FOR SELECT 1; FETCH c")])?;
+    ensure!(answer == ["done DECLARE CURSOR", "columns ?column?", "row 1", "done FETCH 1", "ready I"], "{answer:?}");
+    let alone = "error 25P01 DECLARE CURSOR can only be used in transaction blocks";
+    check(&mut client, &[Query("DECLARE c CURSOR FOR SELECT 1")], &[alone, "ready I"])?;
+    // The limit is one for both.
+    client.query("ALTER DATABASE switchyard SET portals_max = 2")?;
+    let full = "error 53400 too many portals: the session has 2";
+    let declare = |name: &str| format!("DECLARE {name} CURSOR WITH HOLD FOR SELECT 1");
+    client.query(&declare("a"))?;
+    client.query(&declare("b"))?;
+    check(&mut client, &[Query(&declare("c"))], &[full, "ready I"])
+}
+
+fn prepared_statements_are_those_of_sql(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    client.query("PREPARE s (int) AS SELECT $1 + 1 AS n")?;
+    check(
+        &mut client,
+        &[Describe(b'S', "s"), Bind("", "s", &[b"41"]), Execute("", 0), Sync],
+        &["parameters 23", "columns n", "bound", "row 42", "done SELECT 1", "ready I"],
+    )?;
+    let twice = "error 42P05 prepared statement \"s\" already exists";
+    check(&mut client, &[Parse("s", "SELECT 1"), Sync], &[twice, "ready I"])?;
+    check(
+        &mut client,
+        &[Parse("", "EXECUTE s ($1)"), Describe(b'S', ""), Bind("", "", &[b"1"]), Execute("", 0), Sync],
+        &["parsed", "parameters 25", "columns n", "bound", "row 2", "done SELECT 1", "ready I"],
+    )?;
+    client.exchange(&[Parse("m", "SELECT 7 AS x"), Sync])?;
+    check(&mut client, &[Query("EXECUTE m")], &["columns x", "row 7", "done SELECT 1", "ready I"])?;
+    check(&mut client, &[Query("DEALLOCATE m")], &["done DEALLOCATE", "ready I"])?;
+    let missing = "error 26000 prepared statement \"m\" does not exist";
+    check(&mut client, &[Bind("", "m", &[]), Sync], &[missing, "ready I"])?;
+    check(&mut client, &[Close(b'S', "s"), Sync], &["closed", "ready I"])?;
+    client.query("ALTER DATABASE switchyard SET prepared_statements_max = 1")?;
+    client.query("PREPARE a AS SELECT 1")?;
+    let full = "error 53400 too many prepared statements: the session has 1";
+    check(&mut client, &[Query("PREPARE b AS SELECT 1")], &[full, "ready I"])
 }

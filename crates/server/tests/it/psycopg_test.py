@@ -57,6 +57,43 @@ class Psycopg(unittest.TestCase):
         with self.assertRaises(psycopg.errors.UndefinedColumn):
             self.connection.execute("SELECT missing FROM nodes")
 
+    def test_a_named_cursor_reads_in_portions(self):
+        text = "SELECT column_name FROM switchyard.system_columns WHERE table_name = %s ORDER BY ordinal_position"
+        every = self.connection.execute(text, ("sessions",)).fetchall()
+        for binary in (False, True):
+            with self.connection.cursor("portions", binary=binary) as cursor:
+                cursor.itersize = 3
+                cursor.execute(text, ("sessions",))
+                self.assertEqual(cursor.fetchmany(2), every[:2])
+                self.assertEqual(list(cursor), every[2:])
+        with self.connection.cursor("scrolls", scrollable=True) as cursor:
+            cursor.execute(text, ("sessions",))
+            cursor.scroll(4)
+            self.assertEqual(cursor.fetchone(), every[4])
+            cursor.scroll(1, mode="absolute")
+            self.assertEqual(cursor.fetchone(), every[1])
+        with self.connection.cursor("forward", scrollable=False) as cursor:
+            cursor.execute(text, ("sessions",))
+            cursor.fetchmany(5)
+            with self.assertRaises(psycopg.errors.ObjectNotInPrerequisiteState):
+                cursor.scroll(-1)
+        self.connection.rollback()
+        with self.connection.cursor("held", withhold=True) as cursor:
+            cursor.execute(text, ("sessions",))
+            self.assertEqual(cursor.fetchone(), every[0])
+            self.connection.commit()
+            self.assertEqual(cursor.fetchall(), every[1:])
+            held = self.connection.execute("SELECT name FROM pg_cursors WHERE is_holdable").fetchall()
+            self.assertEqual(held, [("held",)])
+
+    def test_notifications_arrive(self):
+        self.connection.autocommit = True
+        self.connection.execute("LISTEN news")
+        with psycopg.connect("", autocommit=True) as other:
+            other.execute("NOTIFY news, 'hello'")
+        said = next(self.connection.notifies(timeout=30, stop_after=1))
+        self.assertEqual((said.channel, said.payload), ("news", "hello"))
+
     def test_savepoints_nest(self):
         with self.connection.transaction():
             self.connection.execute("CREATE SUBCLUSTER kept")

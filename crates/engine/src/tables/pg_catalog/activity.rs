@@ -95,3 +95,33 @@ pub(super) fn settings(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsE
     }
     Ok(())
 }
+
+pub(super) fn cursors(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    for cursor in snapshot.live.cursors.iter() {
+        rows.push_named([
+            ("name", cursor.name.as_str().into()),
+            ("statement", cursor.statement.as_str().into()),
+            ("is_holdable", cursor.holds.into()),
+            ("is_binary", cursor.binary.into()),
+            ("is_scrollable", cursor.scrolls.into()),
+            ("creation_time", Cell::Time(cursor.created_us)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// Every execution has a plan of its own, or one that all sessions share: PostgreSQL's distinction is not made here.
+pub(super) fn prepared_statements(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    for prepared in snapshot.live.prepared.iter() {
+        rows.push_named([
+            ("name", prepared.name.as_str().into()),
+            ("statement", prepared.statement.as_str().into()),
+            ("prepare_time", Cell::Time(prepared.created_us)),
+            ("parameter_types", Cell::Numbers(prepared.parameters.iter().map(|oid| i64::from(*oid)).collect())),
+            ("from_sql", prepared.from_sql.into()),
+            ("generic_plans", Cell::Int(0)),
+            ("custom_plans", Cell::Int(i64::try_from(prepared.executions).unwrap_or(i64::MAX))),
+        ])?;
+    }
+    Ok(())
+}

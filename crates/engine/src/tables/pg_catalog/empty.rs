@@ -227,13 +227,6 @@ pub(crate) const TABLES: &[SystemTable] = &[
     empty!("pg_prepared_xacts":
         transaction Oid, gid Text, prepared Timestamptz, owner Name, database Name
     ),
-    empty!("pg_prepared_statements":
-        name Text, statement Text, prepare_time Timestamptz, parameter_types OidArray, from_sql Bool,
-        generic_plans Int, custom_plans Int
-    ),
-    empty!("pg_cursors":
-        name Text, statement Text, is_holdable Bool, is_binary Bool, is_scrollable Bool, creation_time Timestamptz
-    ),
     empty!("pg_replication_slots":
         slot_name Name, plugin Name, slot_type Text, datoid Oid, database Name, temporary Bool, active Bool,
         active_pid Int4, xmin Oid, catalog_xmin Oid, restart_lsn Text, confirmed_flush_lsn Text, wal_status Text,
