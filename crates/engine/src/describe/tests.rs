@@ -188,7 +188,7 @@ fn without_any_rule() {
     bench.up = false;
     let [no_rule, falling_back] = NO_RULE;
     let no_rule = no_rule.replace("Tried some rules but no matching", "No routing rules defined");
-    assert_eq!(bench.decision("10.0.0.1"), [&no_rule, falling_back, NO_CLASSIC]);
+    assert_eq!(bench.decision("10.0.0.1"), [no_rule.as_str(), falling_back, NO_CLASSIC]);
 }
 
 #[test]

@@ -115,12 +115,12 @@ pub(crate) fn explain_route(
     let client = RoutingClient { address: question.address, asks: true, can_be_redirected: true };
     let trace = snapshot.catalog.decide_and_tell(&client, &view, Turn::Look, &mut rand::rng());
     steps.rules(question.address)?;
-    for stage in &trace.stages {
-        steps.stage(stage)?;
-    }
     if trace.decision.stage != Stage::Classic && !matches!(trace.decision.stage, Stage::Rule { .. }) {
         let subject = Subject { object: Some(Policy::None.as_str()), ..Subject::default() };
         steps.push("classic policy", &subject, "not applied", "the policy is NONE")?;
+    }
+    for stage in &trace.stages {
+        steps.stage(stage)?;
     }
     steps.connection(&trace)?;
     let Some(session) = session else { return Ok(()) };
@@ -211,12 +211,12 @@ impl Steps<'_, '_> {
             self.push("routing rule", &subject, outcome, &reason)?;
         }
         if considered.unlisted > 0 {
-            let reason = format!("{} more rules, no more specific than these", considered.unlisted);
+            let reason = format!("rules that are no more specific than these: {}", considered.unlisted);
             self.push("routing rule", &Subject::default(), "not listed", &reason)?;
         }
         let other = self.snapshot.catalog.routing_rules().len() - considered.rules.len() - considered.unlisted;
         if other > 0 {
-            let reason = format!("{other} rules for clients of the other address family");
+            let reason = format!("rules for clients of the other address family: {other}");
             self.push("routing rule", &Subject::default(), "not considered", &reason)?;
         }
         Ok(())
