@@ -20,7 +20,7 @@ use switchyard_catalog::AuthenticationClient;
 use url::Url;
 
 use super::{Current, current};
-use crate::error::SqlState;
+use crate::error::{ClientError, SqlState};
 use crate::snapshot::Snapshot;
 use crate::sql::error::{Forbidden, QueryError};
 use crate::tables::{self, ExplainRouteError, RouteQuestion, SystemTable, Visibility};
@@ -279,7 +279,8 @@ fn unexplained(error: ExplainRouteError) -> QueryError {
         ExplainRouteError::OtherUser | ExplainRouteError::RoleNotGranted { .. } => SqlState::InsufficientPrivilege,
         ExplainRouteError::Missing { .. } => SqlState::UndefinedObject,
         ExplainRouteError::NoUser | ExplainRouteError::Name(_) => SqlState::InvalidParameterValue,
-        ExplainRouteError::Session(_) | ExplainRouteError::Rows(_) => SqlState::InternalError,
+        ExplainRouteError::Session(error) => ClientError::from(error.clone()).sqlstate,
+        ExplainRouteError::Rows(_) => SqlState::InternalError,
     };
     QueryError { hint: None, ..QueryError::new(sqlstate, error.to_string()) }
 }
