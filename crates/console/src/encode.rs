@@ -1,6 +1,7 @@
 //! Values as bytes of the protocol, in text and binary.
 
 mod array;
+mod numeric;
 
 use bytes::{BufMut, BytesMut};
 use jiff::Timestamp;
@@ -175,7 +176,8 @@ fn put_length(out: &mut BytesMut, at: usize, own: bool) -> Result<(), ClientErro
 /// The description of a column in a format.
 pub(crate) fn field(column: &OutputColumn, format: FieldFormat) -> Field<'_> {
     let (datatype, size) = pg_type(column.kind);
-    Field { name: &column.name, type_id: datatype.oid(), size, format: format.code() }
+    let (table_id, place) = column.origin.unwrap_or_default();
+    Field { name: &column.name, table_id, place, type_id: datatype.oid(), size, format: format.code() }
 }
 
 fn text(bytes: &mut BytesMut, value: &Scalar, kind: PgType, zone: &TimeZone) {
@@ -538,6 +540,15 @@ fn binary_parameter(bytes: &[u8], kind: PgType) -> Result<Scalar, ClientError> {
         PgType::Oid => Scalar::Int(u32::from_be_bytes(exact(bytes)?).into()),
         PgType::Float4 => Scalar::Float4(f32::from_be_bytes(exact(bytes)?)),
         PgType::Float8 => Scalar::Float8(f64::from_be_bytes(exact(bytes)?)),
+        PgType::Numeric => {
+            let value = numeric::text(bytes).and_then(|text| text.parse().ok());
+            Scalar::Float8(value.ok_or_else(|| {
+                ClientError::new(
+                    SqlState::InvalidBinaryRepresentation,
+                    "incorrect binary data format in bind parameter",
+                )
+            })?)
+        }
         PgType::Bytea => Scalar::Bytes(bytes.to_owned()),
         PgType::Date => Scalar::Date(i32::from_be_bytes(exact(bytes)?).saturating_add(DAYS_TO_2000)),
         PgType::Timestamp | PgType::Timestamptz => {

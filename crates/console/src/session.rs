@@ -894,7 +894,7 @@ impl Session {
             (None, Statement::Function { function, typed, alias, .. }) => {
                 let name = alias.as_ref().map_or(typed, |alias| &alias.0).clone();
                 let kind = if *function == MetaFunction::HasRole { PgType::Bool } else { PgType::Varchar };
-                vec![OutputColumn { name, kind }]
+                vec![OutputColumn { name, kind, origin: None }]
             }
             _ => Vec::new(),
         };
@@ -933,7 +933,7 @@ pub(crate) fn columns(rows: &Rows) -> Vec<OutputColumn> {
         switchyard_engine::plan::ColumnKind::Text => PgType::Varchar,
         switchyard_engine::plan::ColumnKind::Bool => PgType::Bool,
     };
-    rows.columns.iter().map(|(name, own)| OutputColumn { name: name.clone(), kind: kind(*own) }).collect()
+    rows.columns.iter().map(|(name, own)| OutputColumn { name: name.clone(), kind: kind(*own), origin: None }).collect()
 }
 
 /// Whether a statement is the one that ends the expiry of the user's own password.

@@ -11,6 +11,7 @@ mod error;
 mod functions;
 mod guard;
 mod names;
+mod parameters;
 mod patterns;
 mod plans;
 mod provider;
@@ -69,6 +70,8 @@ pub struct OutputColumn {
     pub name: String,
     /// Its type.
     pub kind: PgType,
+    /// The number of the table whose column it is, and the column's place in it; none for what is computed.
+    pub origin: Option<(u32, i16)>,
 }
 
 /// What is known of a query before it runs.
@@ -236,7 +239,7 @@ impl Engine {
     async fn describe(&self, statement: &Statement, declared: &[Option<PgType>]) -> Result<Described, QueryError> {
         let plan = self.plan(statement).await?;
         let declared = guard::with_row_counts(statement, declared);
-        let parameters = cells::parameter_types(&plan, &declared)?;
+        let parameters = parameters::types(&plan, &declared)?;
         // Planned again with values, since the type of `$1` itself is known only then.
         let values: Vec<_> = parameters.iter().map(|kind| cells::null_of(*kind)).collect();
         let plan = if values.is_empty() { plan } else { plan.with_param_values(values)? };

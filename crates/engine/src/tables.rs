@@ -40,6 +40,8 @@ pub enum Kind {
     Name,
     /// One character, PostgreSQL's `"char"`.
     Char,
+    /// Text that is JSON, as it was written.
+    Json,
     /// Text that is JSON.
     Jsonb,
     /// An array of texts.
@@ -50,6 +52,8 @@ pub enum Kind {
     CharArray,
     /// An array of 16-bit integers.
     Int2Array,
+    /// An array of 32-bit integers.
+    Int4Array,
     /// An array of object numbers.
     OidArray,
     /// 16-bit integers, as PostgreSQL's indexes have them.
@@ -81,11 +85,13 @@ impl Kind {
             Self::Oid => "oid",
             Self::Name => "name",
             Self::Char => "\"char\"",
+            Self::Json => "json",
             Self::Jsonb => "jsonb",
             Self::TextArray => "text[]",
             Self::NameArray => "name[]",
             Self::CharArray => "\"char\"[]",
             Self::Int2Array => "smallint[]",
+            Self::Int4Array => "integer[]",
             Self::OidArray => "oid[]",
             Self::Int2Vector => "int2vector",
             Self::OidVector => "oidvector",
@@ -98,16 +104,17 @@ impl Kind {
         }
     }
 
-    fn arrow(self) -> DataType {
+    pub(crate) fn arrow(self) -> DataType {
         match self {
             Self::Int => DataType::Int64,
             Self::Int4 => DataType::Int32,
             Self::Int2 => DataType::Int16,
             Self::Float4 => DataType::Float32,
             Self::Oid => DataType::UInt32,
-            Self::Varchar | Self::Text | Self::Name | Self::Char | Self::Jsonb => DataType::Utf8,
+            Self::Varchar | Self::Text | Self::Name | Self::Char | Self::Json | Self::Jsonb => DataType::Utf8,
             Self::TextArray | Self::NameArray | Self::CharArray => list(DataType::Utf8),
             Self::Int2Array | Self::Int2Vector => list(DataType::Int16),
+            Self::Int4Array => list(DataType::Int32),
             Self::OidArray | Self::OidVector => list(DataType::UInt32),
             Self::Bool => DataType::Boolean,
             Self::Float => DataType::Float64,
@@ -122,6 +129,7 @@ impl Kind {
             Self::Varchar => "varchar",
             Self::Name => "name",
             Self::Char => "char",
+            Self::Json => "json",
             Self::Jsonb => "jsonb",
             Self::NameArray => "name[]",
             Self::CharArray => "char[]",
@@ -131,7 +139,7 @@ impl Kind {
         })
     }
 
-    fn field(self, name: &str) -> Field {
+    pub(crate) fn field(self, name: &str) -> Field {
         let field = Field::new(name, self.arrow(), true);
         match self.told() {
             Some(told) => field.with_metadata([(PG_TYPE.to_owned(), told.to_owned())].into()),
@@ -235,6 +243,22 @@ pub fn find(schema: &str, name: &str) -> Option<&'static SystemTable> {
 pub fn resolve(name: &str) -> Option<&'static SystemTable> {
     // As PostgreSQL does, `pg_catalog` is searched first though no path names it.
     std::iter::once(&"pg_catalog").chain(SEARCH_PATH).find_map(|schema| find(schema, name))
+}
+
+/// The schemas in which a session looks for unqualified names, in order: those it has set, and then the others.
+pub(crate) fn search_path(snapshot: &Snapshot) -> Vec<&'static str> {
+    let set = crate::settings::declaration("search_path")
+        .map(|setting| crate::settings::effective(setting, &snapshot.session, &snapshot.catalog).0)
+        .unwrap_or_default();
+    let named = set.split(',').map(|name| name.trim().trim_matches('"'));
+    let known = named.filter_map(|name| SCHEMAS.iter().copied().find(|schema| schema.eq_ignore_ascii_case(name)));
+    let mut path: Vec<&'static str> = Vec::new();
+    for schema in known.chain(SEARCH_PATH.iter().copied()) {
+        if !path.contains(&schema) {
+            path.push(schema);
+        }
+    }
+    path
 }
 
 /// The key under which a field carries its PostgreSQL type, where the arrow type does not tell.

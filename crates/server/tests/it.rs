@@ -5,6 +5,8 @@
 
 #[path = "it/access.rs"]
 mod access;
+#[path = "it/client.rs"]
+mod client;
 #[path = "it/command_line.rs"]
 mod command_line;
 #[path = "it/differential.rs"]
@@ -15,8 +17,12 @@ mod driver;
 mod families;
 #[path = "it/files.rs"]
 mod files;
+#[path = "it/jdbc.rs"]
+mod jdbc;
 #[path = "it/limits.rs"]
 mod limits;
+#[path = "it/node.rs"]
+mod node;
 #[path = "it/pipeline.rs"]
 mod pipeline;
 #[path = "it/protocol.rs"]
@@ -43,7 +49,9 @@ fn main() -> anyhow::Result<()> {
     trials.extend(command_line::trials());
     trials.extend(differential::trials());
     trials.extend(driver::trials());
+    trials.extend(jdbc::trials());
     trials.extend(limits::trials());
+    trials.extend(node::trials());
     trials.extend(pipeline::trials());
     trials.extend(protocol::trials());
     trials.extend(psql::trials());

@@ -10,11 +10,15 @@ use pgwire::messages::response::{
 
 use crate::message::{put, text_without_zero, typed};
 
-/// A column of a result, as RowDescription has it. No column belongs to a table here.
+/// A column of a result, as RowDescription has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field<'a> {
     /// Its name.
     pub name: &'a str,
+    /// The number of the table it is a column of; 0 for none.
+    pub table_id: u32,
+    /// Its place in that table, from 1; 0 for none.
+    pub place: i16,
     /// Its type.
     pub type_id: u32,
     /// The type's size; negative when it varies.
@@ -80,7 +84,10 @@ pub fn parameter_description(out: &mut BytesMut, types: &[u32]) {
 /// RowDescription. There are at most 65,535 columns.
 pub fn row_description<'a>(out: &mut BytesMut, fields: impl ExactSizeIterator<Item = Field<'a>>) {
     let fields = fields.take(usize::from(u16::MAX)).map(|field| {
-        FieldDescription::new(text_without_zero(field.name), 0, 0, field.type_id, field.size, -1, field.format)
+        let name = text_without_zero(field.name);
+        // pgwire has the table's number signed; it is the same on the wire.
+        let table = field.table_id.cast_signed();
+        FieldDescription::new(name, table, field.place, field.type_id, field.size, -1, field.format)
     });
     put(out, &RowDescription::new(fields.collect()));
 }
@@ -119,7 +126,7 @@ mod tests {
         assert_eq!(written(|out| command_complete(out, "SET")), b"C\0\0\0\x08SET\0");
         assert_eq!(written(|out| parameter_description(out, &[20, 25])), b"t\0\0\0\x0e\0\x02\0\0\0\x14\0\0\0\x19");
         assert_eq!(written(|out| notification(out, 258, "c", "p")), b"A\0\0\0\x0c\0\0\x01\x02c\0p\0");
-        let field = Field { name: "a", type_id: 20, size: 8, format: 1 };
+        let field = Field { name: "a", table_id: 1259, place: 2, type_id: 20, size: 8, format: 1 };
         assert_eq!(
             written(|out| row_description(out, [field].into_iter())),
             b"T\0\0\0\x1a\0\x01a\0\0\0\0\0\0\0\0\0\0\x14\0\x08\xff\xff\xff\xff\0\x01"

@@ -11,7 +11,6 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::LogicalPlan;
 
 use super::error::QueryError;
 use super::functions::arithmetic::QUOTIENT;
@@ -157,28 +156,6 @@ fn array_type(field: &Field, item: &Field) -> PgType {
         _ => PgType::TextArray,
     }
 }
-
-/// The types of a plan's parameters: as declared, else as inferred, else text.
-pub(super) fn parameter_types(plan: &LogicalPlan, declared: &[Option<PgType>]) -> Result<Vec<PgType>, QueryError> {
-    let inferred = plan.get_parameter_types()?;
-    let mut count = declared.len();
-    for name in inferred.keys() {
-        let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
-        match number {
-            Some(number) if (1..=PARAMETERS_MAX).contains(&number) => count = count.max(number),
-            _ => return Err(QueryError::new(SqlState::UndefinedParameter, format!("there is no parameter {name}"))),
-        }
-    }
-    let kind = |index: usize| {
-        let own = declared.get(index).copied().flatten();
-        let found = || inferred.get(&format!("${}", index + 1)).cloned().flatten();
-        own.unwrap_or_else(|| found().map_or(PgType::Text, |kind| pg_type(&Field::new("", kind, true))))
-    };
-    Ok((0..count).map(kind).collect())
-}
-
-/// The most parameters a statement can have, as in PostgreSQL's protocol.
-const PARAMETERS_MAX: usize = 65_535;
 
 /// A NULL of a type, for planning.
 pub(super) fn null_of(kind: PgType) -> ScalarValue {

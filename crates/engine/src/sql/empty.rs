@@ -11,7 +11,8 @@ use sqlparser::ast::{
 
 use super::{guard, names};
 use crate::tables::pg_catalog::objects::relation_oid;
-use crate::tables::{self, Kind, SystemTable};
+use crate::tables::pg_catalog::{is_empty, set_named};
+use crate::tables::{Kind, SystemTable};
 
 /// Puts what comes of always empty tables in the place of the queries over them.
 pub(super) fn replace(statement: &mut Statement) {
@@ -116,7 +117,10 @@ impl Replacer {
 
     fn is_empty_factor(&self, factor: &TableFactor) -> bool {
         match factor {
-            TableFactor::Table { args: None, .. } => self.table(factor).is_some_and(tables::pg_catalog::is_empty),
+            TableFactor::Table { args: None, .. } => self.table(factor).is_some_and(is_empty),
+            TableFactor::Table { name, args: Some(_), .. } => {
+                guard::last_part(name).and_then(set_named).is_some_and(is_empty)
+            }
             TableFactor::Derived { subquery, .. } => self.is_empty(subquery),
             TableFactor::NestedJoin { table_with_joins, .. } => self.gives_nothing(table_with_joins),
             _ => false,
@@ -176,7 +180,7 @@ fn numbered(expression: &Expr, sources: &[(String, &'static SystemTable)]) -> Op
     }
 }
 
-fn is_expression(item: &SelectItem) -> bool {
+pub(super) fn is_expression(item: &SelectItem) -> bool {
     matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
 }
 
@@ -267,7 +271,7 @@ fn clear(select: &mut Select) {
 }
 
 /// The tables a SELECT names, with the names they go by in it.
-fn sources(select: &Select) -> Vec<(String, &'static SystemTable)> {
+pub(super) fn sources(select: &Select) -> Vec<(String, &'static SystemTable)> {
     let factors = select
         .from
         .iter()
@@ -313,7 +317,7 @@ fn null_like(expression: &Expr, sources: &[(String, &'static SystemTable)]) -> E
         Some(Kind::Int4) => DataType::Integer(None),
         Some(Kind::Int2) => DataType::SmallInt(None),
         Some(Kind::Oid) => DataType::IntUnsigned(None),
-        Some(Kind::Varchar | Kind::Text | Kind::Name | Kind::Char | Kind::Jsonb) => DataType::Text,
+        Some(Kind::Varchar | Kind::Text | Kind::Name | Kind::Char | Kind::Json | Kind::Jsonb) => DataType::Text,
         _ => return null,
     };
     Expr::Cast { kind: CastKind::Cast, expr: Box::new(null), data_type, array: false, format: None }

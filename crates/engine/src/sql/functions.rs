@@ -31,7 +31,6 @@ pub(super) fn register(context: &SessionContext, current_snapshot: &Current) {
     text("version", |_| Some(VERSION.to_owned()));
     text("current_database", |snapshot| Some(snapshot.catalog.database().name.to_string()));
     text("current_catalog", |snapshot| Some(snapshot.catalog.database().name.to_string()));
-    text("current_schema", |_| Some("v_catalog".to_owned()));
     text("current_user", user);
     text("session_user", user);
     text("user", user);

@@ -7,7 +7,10 @@ use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, Statement, TrimWhe
 
 use super::OutputColumn;
 use super::cells::pg_type;
+use super::empty::{is_expression, sources};
 use super::guard::outer_select;
+use crate::tables::SystemTable;
+use crate::tables::pg_catalog::objects::relation_oid;
 
 /// The columns of a statement's result.
 pub(super) fn columns(statement: &Statement, schema: &DFSchema) -> Vec<OutputColumn> {
@@ -19,6 +22,7 @@ pub(super) fn columns(statement: &Statement, schema: &DFSchema) -> Vec<OutputCol
     let fields = schema.fields();
     let named = named.filter(|names| names.len() == fields.len());
     let plain = matches!(statement, Statement::Explain { .. });
+    let origins = Origins::of_statement(statement);
     fields
         .iter()
         .enumerate()
@@ -27,11 +31,62 @@ pub(super) fn columns(statement: &Statement, schema: &DFSchema) -> Vec<OutputCol
             let name = match own {
                 Some(name) => name.clone(),
                 None if plain && field.name() == "plan" => "QUERY PLAN".to_owned(),
-                None => field.name().clone(),
+                None => shown_name(field.name()),
             };
-            OutputColumn { name, kind: pg_type(field) }
+            OutputColumn { name, kind: pg_type(field), origin: origins.of(index, schema) }
         })
         .collect()
+}
+
+/// Where the columns of a plain SELECT come from.
+#[derive(Default)]
+struct Origins<'a> {
+    sources: Vec<(String, &'static SystemTable)>,
+    items: &'a [SelectItem],
+}
+
+impl<'a> Origins<'a> {
+    fn of_statement(statement: &'a Statement) -> Self {
+        let Statement::Query(query) = statement else { return Self::default() };
+        let SetExpr::Select(select) = query.body.as_ref() else { return Self::default() };
+        let mut sources = sources(select);
+        for hiding in query.with.iter().flat_map(|with| &with.cte_tables) {
+            sources.retain(|(_, table)| !table.name.eq_ignore_ascii_case(&hiding.alias.name.value));
+        }
+        Self { sources, items: &select.projection }
+    }
+
+    fn of(&self, index: usize, schema: &DFSchema) -> Option<(u32, i16)> {
+        let listed = self.items.len() == schema.fields().len() && self.items.iter().all(is_expression);
+        if listed {
+            let (SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. }) =
+                self.items.get(index)?
+            else {
+                return None;
+            };
+            return match expression {
+                Expr::Identifier(name) => self.sources.iter().find_map(|(_, table)| place(table, &name.value)),
+                Expr::CompoundIdentifier(names) => match names.as_slice() {
+                    [.., source, name] => self.column(&source.value, &name.value),
+                    _ => None,
+                },
+                _ => None,
+            };
+        }
+        // What a wildcard stands for, the plan knows.
+        let (source, field) = (index < schema.fields().len()).then(|| schema.qualified_field(index))?;
+        self.column(source?.table(), field.name())
+    }
+
+    fn column(&self, source: &str, name: &str) -> Option<(u32, i16)> {
+        let (_, table) = self.sources.iter().find(|(own, _)| own.eq_ignore_ascii_case(source))?;
+        place(table, name)
+    }
+}
+
+fn place(table: &SystemTable, name: &str) -> Option<(u32, i16)> {
+    let index = table.columns.iter().position(|column| column.name.eq_ignore_ascii_case(name))?;
+    Some((relation_oid(table), i16::try_from(index + 1).ok()?))
 }
 
 /// `None` for a wildcard, whose names the schema knows.
@@ -107,11 +162,21 @@ fn type_name(written: &str) -> String {
     .to_owned()
 }
 
+/// What the aliases begin with that nothing can refer to; behind it come a number, a question mark and the name.
+const HIDDEN: &str = "?column ";
+
+/// A name of a plan's column as the client sees it.
+fn shown_name(name: &str) -> String {
+    let hidden = name.strip_prefix(HIDDEN).and_then(|rest| rest.split_once('?'));
+    hidden.map(|(_, shown)| shown).filter(|shown| !shown.is_empty()).unwrap_or(name).to_owned()
+}
+
 /// DataFusion refuses two output columns of one name; PostgreSQL does not. Later ones of equal text get an alias that
 /// nothing can refer to; what the client sees is named by [`columns`].
 pub(super) fn make_unique(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_mut() else { return };
     let mut seen = BTreeSet::new();
+    let wildcard = select.projection.iter().any(|item| !is_expression(item));
     for (index, item) in select.projection.iter_mut().enumerate() {
         let shown = match &*item {
             SelectItem::UnnamedExpr(Expr::Value(_) | Expr::Cast { .. }) => format!("literal {index}"),
@@ -121,10 +186,16 @@ pub(super) fn make_unique(query: &mut Query) {
         };
         // A cast is called by what is in it, for DataFusion.
         let literal = matches!(&*item, SelectItem::UnnamedExpr(Expr::Value(_) | Expr::Cast { .. }));
-        if seen.insert(shown) && !literal {
+        // A wildcard may stand for the same column.
+        let column = matches!(
+            &*item,
+            SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)) if wildcard
+        );
+        if seen.insert(shown) && !literal && !column {
             continue;
         }
-        let alias = Ident::with_quote('"', format!("?column {index}?"));
+        let name = name_of_item(item).unwrap_or_default();
+        let alias = Ident::with_quote('"', format!("{HIDDEN}{index}?{name}"));
         let taken = std::mem::replace(item, SelectItem::Wildcard(Default::default()));
         *item = match taken {
             SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {

@@ -6,7 +6,11 @@ use sqlparser::ast::{
 };
 
 use super::error::QueryError;
+use super::rewrite::call;
 use crate::error::SqlState;
+
+/// The function that does with a pattern what [`like`] does with one that is known before.
+pub(super) const LIKE_PATTERN: &str = "__like_pattern";
 
 type Result<T> = std::result::Result<T, QueryError>;
 
@@ -19,8 +23,11 @@ pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
             if escape == Some('\\') {
                 return Ok(());
             }
-            let written = literal(pattern).ok_or_else(|| unsupported("ESCAPE with a pattern that is no literal"))?;
-            **pattern = text(like(&written, escape)?);
+            let taken = std::mem::replace(pattern.as_mut(), text(String::new()));
+            **pattern = match literal(&taken) {
+                Some(written) => text(like(&written, escape)?),
+                None => call(LIKE_PATTERN, vec![taken, text(escape.map(String::from).unwrap_or_default())]),
+            };
             Ok(())
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
@@ -74,7 +81,7 @@ fn escape_of(escape: &ValueWithSpan) -> Result<Option<char>> {
 }
 
 /// A LIKE pattern with a backslash for its escape character.
-fn like(pattern: &str, escape: Option<char>) -> Result<String> {
+pub(super) fn like(pattern: &str, escape: Option<char>) -> Result<String> {
     let mut written = String::new();
     let mut characters = pattern.chars();
     while let Some(character) = characters.next() {

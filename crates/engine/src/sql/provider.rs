@@ -23,6 +23,7 @@ use super::{Current, current};
 use crate::error::{ClientError, SqlState};
 use crate::snapshot::Snapshot;
 use crate::sql::error::{Forbidden, QueryError};
+use crate::tables::pg_catalog::{SETS_SCHEMA, set_named};
 use crate::tables::{self, ExplainRouteError, RouteQuestion, SystemTable, Visibility};
 
 /// The schema that unqualified names are looked up in: it stands for the search path.
@@ -63,7 +64,7 @@ impl CatalogProvider for SystemCatalog {
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
         let name = name.to_lowercase();
-        let known = name == DEFAULT_SCHEMA || tables::SCHEMAS.contains(&name.as_str());
+        let known = name == DEFAULT_SCHEMA || name == SETS_SCHEMA || tables::SCHEMAS.contains(&name.as_str());
         known.then(|| Arc::new(SystemSchema { name }) as Arc<dyn SchemaProvider>)
     }
 }
@@ -76,7 +77,11 @@ struct SystemSchema {
 
 impl SystemSchema {
     fn find(&self, name: &str) -> Option<&'static SystemTable> {
-        if self.name == DEFAULT_SCHEMA { tables::resolve(name) } else { tables::find(&self.name, name) }
+        match self.name.as_str() {
+            DEFAULT_SCHEMA => tables::resolve(name),
+            SETS_SCHEMA => set_named(name),
+            schema => tables::find(schema, name),
+        }
     }
 }
 

@@ -1,7 +1,9 @@
 //! What PostgreSQL's clients write and DataFusion does not read, written otherwise: casts to PostgreSQL's types of
 //! objects, `OPERATOR(...)`, `COLLATE`, `ARRAY(SELECT ...)`, functions in FROM. The meaning stays.
 
+use std::iter::Peekable;
 use std::ops::ControlFlow;
+use std::str::Chars;
 
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -11,6 +13,7 @@ use sqlparser::ast::{
 
 use super::subquery::ARRAY;
 use super::{empty, guard};
+use crate::tables::pg_catalog::set_named;
 
 /// Rewrites a whole statement.
 pub(super) fn rewrite(statement: &mut Statement) {
@@ -44,7 +47,7 @@ impl VisitorMut for Rewriter {
             Expr::Collate { expr, .. } => *expr,
             Expr::Cast { kind, expr, data_type, array, format } => cast(kind, *expr, data_type, array, format),
             Expr::BinaryOp { left, op, right } => binary(*left, op, *right),
-            Expr::Function(function) => array_subquery(function),
+            Expr::Function(function) => subscripts_in_list(array_subquery(function)),
             Expr::AnyOp { left, compare_op, right, is_some } => {
                 Expr::AnyOp { left, compare_op: operator(compare_op), right: Box::new(array_literal(*right)), is_some }
             }
@@ -57,12 +60,14 @@ impl VisitorMut for Rewriter {
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        set_as_table(factor);
         name_values(factor);
         ControlFlow::Continue(())
     }
 }
 
-fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+/// A call of a function.
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
     let arguments = arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)));
     Expr::Function(Function {
         name: ObjectName::from(vec![Ident::new(name)]),
@@ -87,8 +92,8 @@ fn cast(
     array: bool,
     format: Option<sqlparser::ast::CastFormat>,
 ) -> Expr {
-    let written = data_type.to_string().to_lowercase();
-    let name = written.strip_prefix("pg_catalog.").unwrap_or(&written);
+    let written = type_name(&data_type);
+    let name = written.as_str();
     if let Some((_, function)) = OBJECT_TYPES.iter().find(|(own, _)| *own == name) {
         return match object_call(&expression) {
             // From one type of objects to another is only another view of a number.
@@ -108,6 +113,14 @@ fn cast(
     Expr::Cast { kind, expr: Box::new(expr), data_type, array, format }
 }
 
+/// A type's name without quotes and schema; `"char"` keeps its quotes, since `char` is another type.
+fn type_name(data_type: &DataType) -> String {
+    let written = data_type.to_string().to_lowercase();
+    let name =
+        written.strip_prefix("pg_catalog.").or_else(|| written.strip_prefix("\"pg_catalog\".")).unwrap_or(&written);
+    if name.starts_with("\"char\"") { name.to_owned() } else { name.replace('"', "") }
+}
+
 /// What PostgreSQL calls otherwise than the standard, or qualifies.
 fn plain_type(name: &str) -> Option<DataType> {
     if let Some(element) = name.strip_suffix("[]") {
@@ -115,8 +128,8 @@ fn plain_type(name: &str) -> Option<DataType> {
         return Some(DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(element), None)));
     }
     Some(match name {
-        "text" | "name" | "\"char\"" | "\"name\"" | "\"text\"" | "bpchar" | "varchar" | "\"varchar\"" | "unknown"
-        | "cstring" | "json" | "jsonb" | "inet" | "cidr" | "pg_node_tree" | "xml" => DataType::Text,
+        "text" | "name" | "\"char\"" | "bpchar" | "varchar" | "unknown" | "cstring" | "json" | "jsonb" | "inet"
+        | "cidr" | "pg_node_tree" | "xml" => DataType::Text,
         "oid" | "xid" | "cid" => DataType::IntUnsigned(None),
         "int2" | "smallint" => DataType::SmallInt(None),
         "int4" | "integer" | "int" => DataType::Integer(None),
@@ -131,32 +144,72 @@ fn plain_type(name: &str) -> Option<DataType> {
 }
 
 fn element_type(data_type: &DataType) -> DataType {
-    let written = data_type.to_string().to_lowercase();
-    let name = written.strip_prefix("pg_catalog.").unwrap_or(&written);
+    let written = type_name(data_type);
+    let name = written.as_str();
     match plain_type(name.strip_suffix("[]").unwrap_or(name)) {
         Some(element) => element,
         None => DataType::Text,
     }
 }
 
-/// The items of a literal `'{a,b}'`; none for what is no such literal or needs PostgreSQL's quoting rules.
-fn literal_items(expression: &Expr) -> Option<Vec<String>> {
+/// The items of a literal `'{a,"b c",NULL}'`, NULL for none; none for what is no such literal or has more dimensions.
+fn literal_items(expression: &Expr) -> Option<Vec<Option<String>>> {
+    if let Expr::Nested(inner) = expression {
+        return literal_items(inner);
+    }
     let Expr::Value(value) = expression else { return None };
     let (Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text)) = &value.value else { return None };
     let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
-    if inner.contains(['"', '\\', '{']) {
-        return None;
-    }
     if inner.trim().is_empty() {
         return Some(Vec::new());
     }
-    Some(inner.split(',').map(|item| item.trim().to_owned()).collect())
+    let (mut items, mut characters) = (Vec::new(), inner.chars().peekable());
+    loop {
+        items.push(literal_item(&mut characters)?);
+        match characters.next() {
+            None => return Some(items),
+            Some(',') => {}
+            Some(_) => return None,
+        }
+    }
 }
 
-fn array_of(items: Vec<String>, element: DataType) -> Expr {
-    let item = |item: String| Expr::Cast {
+/// One item, up to the comma behind it.
+fn literal_item(characters: &mut Peekable<Chars<'_>>) -> Option<Option<String>> {
+    while characters.next_if(|character| character.is_whitespace()).is_some() {}
+    if characters.next_if_eq(&'"').is_some() {
+        let item = quoted_item(characters)?;
+        while characters.next_if(|character| character.is_whitespace()).is_some() {}
+        return Some(Some(item));
+    }
+    let mut item = String::new();
+    while let Some(character) = characters.next_if(|character| *character != ',') {
+        match character {
+            '"' | '{' | '}' => return None,
+            '\\' => item.push(characters.next()?),
+            plain => item.push(plain),
+        }
+    }
+    let item = item.trim_end();
+    if item.is_empty() { None } else { Some((!item.eq_ignore_ascii_case("null")).then(|| item.to_owned())) }
+}
+
+/// What is between quotes, the first of which was read.
+fn quoted_item(characters: &mut impl Iterator<Item = char>) -> Option<String> {
+    let mut item = String::new();
+    loop {
+        match characters.next()? {
+            '"' => return Some(item),
+            '\\' => item.push(characters.next()?),
+            character => item.push(character),
+        }
+    }
+}
+
+fn array_of(items: Vec<Option<String>>, element: DataType) -> Expr {
+    let item = |item: Option<String>| Expr::Cast {
         kind: CastKind::DoubleColon,
-        expr: Box::new(Expr::Value(Value::SingleQuotedString(item).into())),
+        expr: Box::new(Expr::Value(item.map_or(Value::Null, Value::SingleQuotedString).into())),
         data_type: element.clone(),
         array: false,
         format: None,
@@ -252,6 +305,40 @@ fn array_subquery(function: Function) -> Expr {
     }
 }
 
+/// The functions that DataFusion takes as tables.
+const GIVE_ROWS: &[&str] = &["catalog_at", "generate_series", "range", "test_authentication"];
+
+/// A function in FROM whose rows are declared as those of a table.
+fn set_as_table(factor: &mut TableFactor) {
+    let TableFactor::Table { name, alias, args: arguments @ Some(_), .. } = factor else { return };
+    let Some(table) = guard::last_part(name).and_then(set_named) else { return };
+    let own = alias.get_or_insert_with(|| plain_alias(guard::last_part(name).unwrap_or_default()));
+    if let [only] = table.columns
+        && own.columns.is_empty()
+        && own.name.value != only.name
+    {
+        own.columns = vec![TableAliasColumnDef { name: own.name.clone(), data_type: None }];
+    }
+    *name = ObjectName::from(vec![Ident::new(table.schema), Ident::new(table.name)]);
+    *arguments = None;
+}
+
+/// `generate_subscripts` in a select list.
+fn subscripts_in_list(expression: Expr) -> Expr {
+    match expression {
+        Expr::Function(Function { name, args: FunctionArguments::List(list), over: None, .. })
+            if guard::last_part(&name).is_some_and(|name| name.eq_ignore_ascii_case("generate_subscripts")) =>
+        {
+            let arguments = list.args.into_iter().filter_map(|argument| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value),
+                _ => None,
+            });
+            call("unnest", vec![subscripts(arguments.collect())])
+        }
+        other => other,
+    }
+}
+
 /// Functions in FROM: `unnest` however it is written, `generate_series` of what is no literal, and the function's alias
 /// for its one column.
 fn name_values(factor: &mut TableFactor) {
@@ -268,8 +355,13 @@ fn name_values(factor: &mut TableFactor) {
         let literal = |value: &Expr| matches!(value, Expr::Value(_) | Expr::UnaryOp { .. });
         let array_exprs = match (function.as_str(), values) {
             ("unnest", Some(values)) => Some(values),
+            ("generate_subscripts", Some(values)) => Some(vec![subscripts(values)]),
             ("generate_series", Some(values)) if !values.iter().all(literal) => {
                 Some(vec![call("generate_series", values)])
+            }
+            // Any other function gives one row.
+            (other, Some(values)) if !GIVE_ROWS.contains(&other) => {
+                Some(vec![call("make_array", vec![call(other, values)])])
             }
             _ => None,
         };
@@ -298,6 +390,14 @@ fn name_values(factor: &mut TableFactor) {
     {
         alias.columns = vec![TableAliasColumnDef { name: alias.name.clone(), data_type: None }];
     }
+}
+
+/// The positions in an array; PostgreSQL's second argument is its dimension, and there is only one here.
+fn subscripts(mut arguments: Vec<Expr>) -> Expr {
+    arguments.truncate(1);
+    let dimension = || Expr::Value(Value::Number("1".to_owned(), false).into());
+    let bound = |name: &str| call(name, arguments.iter().cloned().chain([dimension()]).collect());
+    call("generate_series", vec![bound("array_lower"), bound("array_upper")])
 }
 
 fn plain_alias(name: &str) -> TableAlias {

@@ -4,9 +4,11 @@
 mod activity;
 mod constants;
 mod empty;
+mod keywords;
 pub(crate) mod objects;
 mod relations;
 mod roles;
+mod sets;
 mod types;
 
 use super::{Rows, RowsError, SystemTable, Visibility};
@@ -14,7 +16,9 @@ use crate::snapshot::Snapshot;
 
 pub(crate) use self::constants::{FunctionRow, UTF8, functions};
 pub(crate) use self::empty::TABLES as EMPTY;
+pub(crate) use self::keywords::must_be_quoted;
 pub(crate) use self::relations::precision;
+pub(crate) use self::sets::{SCHEMA as SETS_SCHEMA, set_named};
 pub(crate) use self::types::{type_named, type_with_oid};
 
 /// The number of a type by its name, as PostgreSQL's clients and grammar write it; also of an array of it.
@@ -43,7 +47,12 @@ pub(super) use columns;
 
 /// Whether a table never has a row.
 pub(crate) fn is_empty(table: &SystemTable) -> bool {
-    table.schema == "pg_catalog" && EMPTY.iter().any(|own| own.name == table.name)
+    let empty = match table.schema {
+        "pg_catalog" => EMPTY,
+        SETS_SCHEMA => sets::EMPTY_SETS,
+        _ => &[],
+    };
+    empty.iter().any(|own| own.name == table.name)
 }
 
 pub(super) fn none(_: &Snapshot, _: &mut Rows) -> Result<(), RowsError> {

@@ -31,6 +31,7 @@ enum Builder {
     Time(TimestampMicrosecondBuilder),
     Texts(ListBuilder<StringBuilder>),
     Int2s(ListBuilder<Int16Builder>),
+    Int4s(ListBuilder<Int32Builder>),
     Oids(ListBuilder<UInt32Builder>),
 }
 
@@ -41,7 +42,9 @@ impl Builder {
             Kind::Int4 => Self::Int4(Int32Builder::new()),
             Kind::Int2 => Self::Int2(Int16Builder::new()),
             Kind::Oid => Self::Oid(UInt32Builder::new()),
-            Kind::Varchar | Kind::Text | Kind::Name | Kind::Char | Kind::Jsonb => Self::Text(StringBuilder::new()),
+            Kind::Varchar | Kind::Text | Kind::Name | Kind::Char | Kind::Json | Kind::Jsonb => {
+                Self::Text(StringBuilder::new())
+            }
             Kind::Bool => Self::Bool(BooleanBuilder::new()),
             Kind::Float => Self::Float(Float64Builder::new()),
             Kind::Float4 => Self::Float4(Float32Builder::new()),
@@ -49,6 +52,7 @@ impl Builder {
             Kind::Timestamp => Self::Time(TimestampMicrosecondBuilder::new()),
             Kind::TextArray | Kind::NameArray | Kind::CharArray => Self::Texts(ListBuilder::new(StringBuilder::new())),
             Kind::Int2Array | Kind::Int2Vector => Self::Int2s(ListBuilder::new(Int16Builder::new())),
+            Kind::Int4Array => Self::Int4s(ListBuilder::new(Int32Builder::new())),
             Kind::OidArray | Kind::OidVector => Self::Oids(ListBuilder::new(UInt32Builder::new())),
         }
     }
@@ -70,6 +74,10 @@ impl Builder {
             (Self::Texts(builder), Cell::Texts(values)) => builder.append_value(values.into_iter().map(Some)),
             (Self::Int2s(builder), Cell::Numbers(values)) => {
                 let values = values.into_iter().map(|value| value.try_into().ok()).collect::<Option<Vec<i16>>>()?;
+                builder.append_value(values.into_iter().map(Some));
+            }
+            (Self::Int4s(builder), Cell::Numbers(values)) => {
+                let values = values.into_iter().map(|value| value.try_into().ok()).collect::<Option<Vec<i32>>>()?;
                 builder.append_value(values.into_iter().map(Some));
             }
             (Self::Oids(builder), Cell::Numbers(values)) => {
@@ -95,6 +103,7 @@ impl Builder {
             Self::Time(builder) => builder.append_null(),
             Self::Texts(builder) => builder.append_null(),
             Self::Int2s(builder) => builder.append_null(),
+            Self::Int4s(builder) => builder.append_null(),
             Self::Oids(builder) => builder.append_null(),
         }
     }
@@ -113,6 +122,7 @@ impl Builder {
             Self::Time(mut builder) => Arc::new(builder.finish()),
             Self::Texts(mut builder) => Arc::new(builder.finish()),
             Self::Int2s(mut builder) => Arc::new(builder.finish()),
+            Self::Int4s(mut builder) => Arc::new(builder.finish()),
             Self::Oids(mut builder) => Arc::new(builder.finish()),
         })
     }

@@ -171,7 +171,15 @@ fn psql_describes_what_there_is(server: &Server) -> anyhow::Result<()> {
         ("\\l", " switchyard | dbadmin | UTF8 "),
         ("\\du", "Superuser, Create role, Create DB"),
         ("\\df has_role", " v_catalog | has_role | boolean "),
-        ("\\sf current_schemas", "CREATE OR REPLACE FUNCTION pg_catalog.current_schemas(text)"),
+        ("\\df format_type", " pg_catalog | format_type | text             | oid, integer "),
+        ("\\sf current_schemas", "CREATE OR REPLACE FUNCTION pg_catalog.current_schemas(boolean)\n RETURNS name[]"),
+        ("\\d+", "The nodes of the cluster and their state."),
+        ("\\dv information_schema.schemata", " information_schema | schemata | view | dbadmin"),
+        ("\\dp subnets", " v_catalog | subnets | table |"),
+        ("\\dT int8", " pg_catalog | bigint | "),
+        ("\\db", " pg_default | dbadmin | "),
+        ("\\dx", "List of installed extensions"),
+        ("\\conninfo", "You are connected to database \"switchyard\" as user \"dbadmin\""),
     ] {
         let ran = psql(server, &["-c", command], "")?;
         ensure!(ran.stdout.contains(part), "{command}: no {part:?} in\n{}{}", ran.stdout, ran.stderr);

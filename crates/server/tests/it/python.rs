@@ -1,34 +1,30 @@
-//! psycopg, the driver of most scripts.
+//! Python's drivers and what is built on them, each with a script of its own.
 
 use std::path::PathBuf;
-use std::process::Command;
 
-use anyhow::{Context, ensure};
 use libtest_mimic::Trial;
-use switchyard_testkit::{ADMIN, ADMIN_PASSWORD, DATABASE, Server, repository_root};
+use switchyard_testkit::Server;
+
+use crate::client::{beside, made, succeeds};
 
 pub fn trials() -> Vec<Trial> {
-    vec![crate::with_server("psycopg", psycopg)]
+    vec![
+        crate::with_server("psycopg", |server| script(server, "psycopg_test.py")),
+        crate::with_server("psycopg2", |server| script(server, "psycopg2_test.py")),
+        crate::with_server("asyncpg", |server| script(server, "asyncpg_test.py")),
+        crate::with_server("sqlalchemy", |server| script(server, "sqlalchemy_test.py")),
+        crate::with_server("pyodbc", |server| script(server, "pyodbc_test.py")),
+        crate::with_server("pgcli", |server| script(server, "pgcli_test.py")),
+    ]
 }
 
-/// The interpreter that has psycopg: `scripts/test` makes it.
+/// The interpreter that has the drivers: `scripts/test` makes it.
 pub fn interpreter() -> PathBuf {
-    match std::env::var_os("SWITCHYARD_TEST_PYTHON") {
-        Some(path) => path.into(),
-        None => repository_root().join("target/python/bin/python"),
-    }
+    made("SWITCHYARD_TEST_PYTHON", "python/bin/python")
 }
 
-fn psycopg(server: &Server) -> anyhow::Result<()> {
-    let output = Command::new(interpreter())
-        .arg(repository_root().join("crates/server/tests/it/psycopg_test.py"))
-        .env("PGHOST", "127.0.0.1")
-        .env("PGPORT", server.port().to_string())
-        .env("PGUSER", ADMIN)
-        .env("PGPASSWORD", ADMIN_PASSWORD)
-        .env("PGDATABASE", DATABASE)
-        .output()
-        .with_context(|| format!("{} cannot be started; scripts/test makes it", interpreter().display()))?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
+fn script(server: &Server, name: &str) -> anyhow::Result<()> {
+    succeeds(server, &interpreter(), |python| {
+        python.arg(beside(name)).env("PYTHONDONTWRITEBYTECODE", "1");
+    })
 }

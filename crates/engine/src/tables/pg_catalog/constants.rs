@@ -3,7 +3,7 @@
 use switchyard_dialect::{MetaFunction, Procedure};
 
 use super::objects::{
-    DEFAULT_COLLATION, DEFAULT_TABLESPACE, PG_CATALOG, database_oid, function_oid, owner_oid, schema_oid,
+    DEFAULT_COLLATION, DEFAULT_TABLESPACE, PG_CATALOG, database_oid, function_oid, owner_oid, schema_oid, type_oid,
 };
 use super::types::{IO_FUNCTIONS, TYPES};
 use crate::snapshot::Snapshot;
@@ -162,9 +162,9 @@ pub(crate) fn functions() -> Vec<FunctionRow> {
         name: function.name,
         schema: "pg_catalog",
         kind: "f",
-        result: function.result_oid(),
-        arguments: vec![TEXT; function.arguments_min],
-        optional: 0,
+        result: type_oid(function.gives),
+        arguments: function.arguments.iter().map(|takes| takes.oid()).collect(),
+        optional: function.optional,
     });
     let meta = MetaFunction::ALL.iter().map(|function| FunctionRow {
         oid: function_oid(function.name()),
