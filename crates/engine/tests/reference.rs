@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use switchyard_engine::rights::{self, Outcome};
 use switchyard_engine::{settings::SETTINGS, system_tables};
 
 fn compare(file: &str, expected: &str) {
@@ -55,4 +56,48 @@ fn settings_page() {
         let _ = writeln!(page, "| `{}` | {kind} | {default} | {levels} | {} |", setting.name, setting.description);
     }
     compare("settings.md", &page);
+}
+
+/// What a class of users gets, for superusers, owners, grantees and plain users.
+type Row = (String, [Outcome; 4]);
+
+fn section(title: &str, text: &str, mut rows: Vec<Row>) -> String {
+    rows.sort_by(|left, right| left.0.cmp(&right.0));
+    let mut section = format!(
+        "\n## {title}\n\n{text}\n\n| | superuser | owner | granted | everybody else |\n|---|---|---|---|---|\n"
+    );
+    for (what, outcomes) in rows {
+        let _ = writeln!(section, "| `{what}` | {} |", outcomes.map(Outcome::as_str).join(" | "));
+    }
+    section
+}
+
+#[test]
+fn rights_page() {
+    let mut page = "# Rights\n\nMade from the declarations in `crates/engine/src/rights.rs` and `crates/engine/src/tables`, by which \
+                    the server decides; a test tries each of them with a real user of each kind.\n\nAn *owner* is the user whom a \
+                    statement is about, or whose session it is. *Granted* is who has what the statement names: the role, with \
+                    ADMIN OPTION to grant it, or the workload, by himself or by a role. 42501 is the SQLSTATE of a refusal, after \
+                    which nothing has changed. *Own rows* are those about the user himself. An empty cell says that there is no \
+                    such user.\n"
+        .to_owned();
+    let row = |right: &rights::Right| (right.what.to_owned(), right.who.outcomes());
+    let (functions, forms): (Vec<_>, Vec<_>) =
+        rights::FORMS.iter().partition(|right| right.what.starts_with("has_role"));
+    let statements = rights::STATEMENTS.iter().chain(forms).map(row).collect();
+    page += &section("Statements", "What a session does to itself, everybody may do.", statements);
+    let functions = rights::FUNCTIONS.iter().chain(functions).map(row).collect();
+    page += &section("Functions that do something", "Each is the whole of a SELECT.", functions);
+    let procedures = rights::PROCEDURES.iter().map(row).collect();
+    page += &section("Procedures", "Each is called with CALL.", procedures);
+    page += "\n## Functions of queries\n\nThose that are not named here compute from their arguments alone, and everybody may call them.\n";
+    for group in rights::QUERY_FUNCTIONS {
+        let rows = group.names.iter().map(|name| ((*name).to_owned(), group.reads.outcomes())).collect();
+        page += &section(group.description, "", rows).replace("\n## ", "\n### ").replace("\n\n\n", "\n");
+    }
+    let tables = system_tables();
+    let tables =
+        tables.map(|table| (format!("{}.{}", table.schema, table.name), table.visibility.outcomes())).collect();
+    page += &section("System tables", "Their columns everybody may see.", tables);
+    compare("rights.md", &page);
 }

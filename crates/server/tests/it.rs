@@ -33,6 +33,8 @@ mod psql;
 mod python;
 #[path = "it/restart.rs"]
 mod restart;
+#[path = "it/rights.rs"]
+mod rights;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use switchyard_testkit::{Server, ServerOptions, Store};
@@ -57,6 +59,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(psql::trials());
     trials.extend(python::trials());
     trials.extend(restart::trials());
+    trials.extend(rights::trials());
     libtest_mimic::run(&arguments, trials).exit()
 }
 

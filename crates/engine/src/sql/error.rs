@@ -26,9 +26,10 @@ pub struct QueryError {
 
 /// A table or function that the session's user may not read.
 #[derive(Debug, Error)]
-#[error("permission denied for table {table}")]
+#[error("permission denied for {kind} {name}")]
 pub(super) struct Forbidden {
-    pub(super) table: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) name: &'static str,
 }
 
 /// A version that history does not hold.

@@ -21,6 +21,7 @@ use url::Url;
 
 use super::{Current, current};
 use crate::error::{ClientError, SqlState};
+use crate::rights::may_call;
 use crate::snapshot::Snapshot;
 use crate::sql::error::{Forbidden, QueryError};
 use crate::tables::pg_catalog::{SETS_SCHEMA, set_named};
@@ -146,7 +147,7 @@ impl SystemScan {
             return internal_err!("a query began without a snapshot");
         };
         if self.table.visibility == Visibility::Superuser && !snapshot.superuser() {
-            return Err(DataFusionError::External(Box::new(Forbidden { table: self.table.name })));
+            return Err(DataFusionError::External(Box::new(Forbidden { kind: "table", name: self.table.name })));
         }
         self.table.batch(&snapshot, self.projection.as_ref())
     }
@@ -185,8 +186,8 @@ impl TableFunctionImpl for CatalogAt {
             return plan_err!("catalog_at takes one integer: a catalog version");
         };
         let snapshot = current(&self.current.0);
-        if !snapshot.superuser() {
-            return Err(DataFusionError::External(Box::new(Forbidden { table: "catalog_at" })));
+        if !may_call("catalog_at", &snapshot) {
+            return Err(DataFusionError::External(Box::new(Forbidden { kind: "function", name: "catalog_at" })));
         }
         let Ok(version) = u64::try_from(*version) else { return plan_err!("there is no catalog version {version}") };
         if !snapshot.versions.contains_key(&version) {
@@ -222,8 +223,9 @@ impl TableFunctionImpl for TestAuthentication {
             }))
         };
         let snapshot = current(&self.current.0);
-        if !snapshot.superuser() {
-            return Err(DataFusionError::External(Box::new(Forbidden { table: "test_authentication" })));
+        if !may_call("test_authentication", &snapshot) {
+            let name = "test_authentication";
+            return Err(DataFusionError::External(Box::new(Forbidden { kind: "function", name })));
         }
         let [Expr::Literal(address, _), Expr::Literal(user, _), Expr::Literal(ScalarValue::Boolean(Some(tls)), _)] =
             args.exprs()
