@@ -129,7 +129,7 @@ mod tests {
         let field = Field { name: "a", table_id: 1259, place: 2, type_id: 20, size: 8, format: 1 };
         assert_eq!(
             written(|out| row_description(out, [field].into_iter())),
-            b"T\0\0\0\x1a\0\x01a\0\0\0\0\0\0\0\0\0\0\x14\0\x08\xff\xff\xff\xff\0\x01"
+            b"T\0\0\0\x1a\0\x01a\0\0\0\x04\xeb\0\x02\0\0\0\x14\0\x08\xff\xff\xff\xff\0\x01"
         );
         assert_eq!(written(|out| copy_out(out, true, 2)), b"H\0\0\0\x0b\x01\0\x02\0\x01\0\x01");
         assert_eq!(written(|out| copy_data(out, b"x\n")), b"d\0\0\0\x06x\n");

@@ -31,7 +31,7 @@ pub(super) fn columns(statement: &Statement, schema: &DFSchema) -> Vec<OutputCol
             let name = match own {
                 Some(name) => name.clone(),
                 None if plain && field.name() == "plan" => "QUERY PLAN".to_owned(),
-                None => shown_name(field.name()),
+                None => field.name().clone(),
             };
             OutputColumn { name, kind: pg_type(field), origin: origins.of(index, schema) }
         })
@@ -162,21 +162,11 @@ fn type_name(written: &str) -> String {
     .to_owned()
 }
 
-/// What the aliases begin with that nothing can refer to; behind it come a number, a question mark and the name.
-const HIDDEN: &str = "?column ";
-
-/// A name of a plan's column as the client sees it.
-fn shown_name(name: &str) -> String {
-    let hidden = name.strip_prefix(HIDDEN).and_then(|rest| rest.split_once('?'));
-    hidden.map(|(_, shown)| shown).filter(|shown| !shown.is_empty()).unwrap_or(name).to_owned()
-}
-
 /// DataFusion refuses two output columns of one name; PostgreSQL does not. Later ones of equal text get an alias that
 /// nothing can refer to; what the client sees is named by [`columns`].
 pub(super) fn make_unique(query: &mut Query) {
     let SetExpr::Select(select) = query.body.as_mut() else { return };
     let mut seen = BTreeSet::new();
-    let wildcard = select.projection.iter().any(|item| !is_expression(item));
     for (index, item) in select.projection.iter_mut().enumerate() {
         let shown = match &*item {
             SelectItem::UnnamedExpr(Expr::Value(_) | Expr::Cast { .. }) => format!("literal {index}"),
@@ -186,16 +176,10 @@ pub(super) fn make_unique(query: &mut Query) {
         };
         // A cast is called by what is in it, for DataFusion.
         let literal = matches!(&*item, SelectItem::UnnamedExpr(Expr::Value(_) | Expr::Cast { .. }));
-        // A wildcard may stand for the same column.
-        let column = matches!(
-            &*item,
-            SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)) if wildcard
-        );
-        if seen.insert(shown) && !literal && !column {
+        if seen.insert(shown) && !literal {
             continue;
         }
-        let name = name_of_item(item).unwrap_or_default();
-        let alias = Ident::with_quote('"', format!("{HIDDEN}{index}?{name}"));
+        let alias = Ident::with_quote('"', format!("?column {index}?"));
         let taken = std::mem::replace(item, SelectItem::Wildcard(Default::default()));
         *item = match taken {
             SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {

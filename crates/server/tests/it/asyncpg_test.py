@@ -29,7 +29,7 @@ class Asyncpg(unittest.IsolatedAsyncioTestCase):
 
     async def test_statements_are_prepared(self):
         statement = await self.connection.prepare("SELECT node_name, node_id FROM nodes WHERE node_name = $1")
-        self.assertEqual([kind.name for kind in statement.get_parameters()], ["text"])
+        self.assertIn(statement.get_parameters()[0].name, ("text", "varchar"))
         self.assertEqual([(column.name, column.type.name) for column in statement.get_attributes()],
                          [("node_name", "varchar"), ("node_id", "int8")])
         for name, count in (("node01", 1), ("other", 0), ("node01", 1)):

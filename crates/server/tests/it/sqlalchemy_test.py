@@ -99,6 +99,10 @@ class WithDriver:
 class WithPsycopg(WithDriver, unittest.TestCase):
     driver = "psycopg"
 
+
+class WithPsycopg2(WithDriver, unittest.TestCase):
+    driver = "psycopg2"
+
     def test_every_schema_is_inspected(self):
         inspector = inspect(self.engine)
         self.assertEqual(sorted(inspector.get_schema_names()), SCHEMAS)
@@ -137,10 +141,6 @@ class WithPsycopg(WithDriver, unittest.TestCase):
                         self.assertTrue(column.comment, str(column))
                     self.assertFalse(table.primary_key.columns or table.foreign_keys or table.indexes)
                     connection.execute(select(table).limit(2)).all()
-
-
-class WithPsycopg2(WithDriver, unittest.TestCase):
-    driver = "psycopg2"
 
 
 if __name__ == "__main__":
