@@ -103,7 +103,8 @@ impl Catalog {
         rules
     }
 
-    fn granted_workloads(&self, user: UserId, enabled: &BTreeSet<RoleId>) -> Vec<Arc<WorkloadRule>> {
+    /// Those that are granted to a user, or to a role in effect when he has put these on.
+    pub fn granted_workloads(&self, user: UserId, enabled: &BTreeSet<RoleId>) -> Vec<Arc<WorkloadRule>> {
         let roles = self.roles_in_effect(user, enabled).into_iter().map(Grantee::Role);
         let grantees = std::iter::once(Grantee::User(user)).chain(roles);
         let granted: BTreeSet<WorkloadRuleId> =

@@ -1,5 +1,6 @@
 //! The admin session: parse, plan, commit, answer rows.
 
+mod balancer;
 mod channels;
 mod encode;
 mod error;

@@ -7,10 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use switchyard_catalog::{Catalog, Name};
 use switchyard_engine::{
     ClientCertificate, HostInterface, Live, LiveSession, LiveTls, LoginFailure, NodeEvent, ProcessSetting,
-    ServerCertificate, WorkloadDecision,
+    ServerCertificate, WorkloadDecision, node_states,
 };
 use switchyard_session::{Registry, SessionEntry, SessionState, Tls, TlsFacts, TlsStatus};
 
+use crate::balancer::Balancer;
 use crate::query_log::QueryLog;
 
 /// How many ended sessions are remembered.
@@ -41,6 +42,7 @@ pub(crate) struct LiveState {
     workloads: Mutex<VecDeque<WorkloadDecision>>,
     process_settings: Arc<[ProcessSetting]>,
     pub(crate) query_log: Arc<QueryLog>,
+    pub(crate) balancer: Arc<Balancer>,
 }
 
 impl LiveState {
@@ -54,6 +56,7 @@ impl LiveState {
             time_us: start_us,
             reason: "the member started".to_owned(),
         });
+        let balancer = Arc::new(Balancer::new(event.as_ref().map(|event| event.node), node_states(&event)));
         Self {
             start_us,
             ended: Mutex::default(),
@@ -62,6 +65,7 @@ impl LiveState {
             workloads: Mutex::default(),
             process_settings: process_settings.into(),
             query_log: Arc::new(QueryLog::new(start_us)),
+            balancer,
         }
     }
 
@@ -105,6 +109,8 @@ impl LiveState {
             ended_sessions: self.ended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
             login_failures: self.failures.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
             node_events: events.iter().cloned().collect(),
+            turns: Arc::clone(&self.balancer.turns),
+            rule_counters: Arc::clone(&self.balancer.counters),
             interfaces: interfaces(),
             workload_decisions: self.workloads.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
             process_settings: Arc::clone(&self.process_settings),

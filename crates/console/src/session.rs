@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::stream::StreamExt;
 use jiff::tz::TimeZone;
-use switchyard_catalog::{Change, Name, NodeChange};
+use switchyard_catalog::{Change, Name, NodeChange, RoutingClient};
 use switchyard_dialect::{MetaFunction, Parsed, Redacted, Statement, UserAction, UserParameter};
 use switchyard_engine::plan::{
     Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
@@ -713,10 +713,21 @@ impl Session {
                     self.console.shutdown.send_replace(true);
                 }
             }
-            // Nothing is balanced yet: there is no pointer that is not at its start.
-            Order::ResetPointers => {}
+            Order::ResetPointers => self.console.live.balancer.turns.reset(),
+            Order::DescribeDecision { address, typed } => {
+                let text = self.described(address, &typed);
+                rows.rows.iter_mut().flatten().for_each(|cell| *cell = Some(text.clone()));
+            }
         }
         Ok(Outcome { warnings, answer: Answer::Rows(rows) })
+    }
+
+    /// What a client there would be told, if it asked now.
+    fn described(&self, address: std::net::IpAddr, typed: &str) -> String {
+        let catalog = self.catalog();
+        let client = RoutingClient { address, asks: true, can_be_redirected: true };
+        let trace = self.console.live.balancer.describe(&catalog, &client);
+        switchyard_engine::describe::describe(&catalog, typed, &trace)
     }
 
     fn close_others(&self, chosen: impl Fn(&Name) -> bool) {

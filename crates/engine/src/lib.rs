@@ -1,5 +1,6 @@
 //! What a statement means: AST and catalog to plan; system tables and queries through DataFusion.
 
+pub mod describe;
 pub mod dump;
 pub mod error;
 pub mod plan;
@@ -14,7 +15,7 @@ pub use error::{ClientError, PlanError, Severity, SqlState, Warning};
 pub use session_state::{Login, SessionChange, SessionState, WorkloadWish, statement_time_ms};
 pub use snapshot::{
     ClientCertificate, CursorRow, HistoryRow, HostInterface, Live, LiveSession, LiveTls, LoggedStatement, LoginFailure,
-    NodeEvent, PreparedRow, ProcessSetting, ServerCertificate, Snapshot, WorkloadDecision,
+    NodeEvent, PreparedRow, ProcessSetting, ServerCertificate, Snapshot, WorkloadDecision, node_states,
 };
 pub use sql::{
     Described, Needs, OutputColumn, Parameter, PgType, PlanCache, Queries, QueryError, QueryLimits, QueryRows, Scalar,

@@ -198,6 +198,13 @@ pub enum Order {
         /// Whether sessions are ended.
         force: bool,
     },
+    /// DESCRIBE_LOAD_BALANCE_DECISION: the answer is made by [`crate::describe::describe`]; it takes a turn.
+    DescribeDecision {
+        /// The client's address.
+        address: std::net::IpAddr,
+        /// As it was typed.
+        typed: String,
+    },
     /// RESET_LOAD_BALANCE_POLICY: all round-robin pointers of this member go back to the start.
     ResetPointers,
 }

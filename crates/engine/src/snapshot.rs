@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use switchyard_catalog::{Catalog, Name, NodeId};
+use switchyard_catalog::{Catalog, Name, NodeId, NodeState, NodeStates, RuleCounters, Turns};
 
 use crate::session_state::SessionState;
 
@@ -285,6 +285,10 @@ pub struct Live {
     pub login_failures: Vec<LoginFailure>,
     /// State changes, the newest last; bounded.
     pub node_events: Vec<NodeEvent>,
+    /// Whose turn it is in each load balance group.
+    pub turns: Arc<Turns>,
+    /// How often each routing rule decided.
+    pub rule_counters: Arc<RuleCounters>,
     /// The host's interfaces.
     pub interfaces: Vec<HostInterface>,
     /// Workloads that began or ceased to apply, the newest last; bounded.
@@ -334,8 +338,19 @@ impl Snapshot {
         self.superuser() || role.is_some_and(|role| granted().contains_key(&role))
     }
 
+    /// The last known states of all nodes.
+    pub fn node_states(&self) -> NodeStates {
+        node_states(&self.live.node_events)
+    }
+
     /// The last known state of a node.
     pub fn node_state(&self, node: NodeId) -> &'static str {
         self.live.node_events.iter().rev().find(|event| event.node == node).map_or("DOWN", |event| event.state)
     }
+}
+
+/// The states that events come to. Who is not up gets no connections.
+pub fn node_states<'a>(events: impl IntoIterator<Item = &'a NodeEvent>) -> NodeStates {
+    let state = |event: &NodeEvent| if event.state == "UP" { NodeState::Up } else { NodeState::Down };
+    events.into_iter().map(|event| (event.node, state(event))).collect()
 }

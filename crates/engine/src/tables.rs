@@ -5,6 +5,7 @@ mod access;
 mod hologres;
 mod information_schema;
 pub(crate) mod pg_catalog;
+mod routing;
 mod rows;
 mod switchyard;
 mod v_catalog;
@@ -18,6 +19,7 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::error::DataFusionError;
 
+pub(crate) use self::routing::{ExplainRouteError, RouteQuestion};
 pub(crate) use self::rows::{Rows, RowsError};
 use crate::snapshot::Snapshot;
 
@@ -215,6 +217,7 @@ pub fn all() -> impl Iterator<Item = &'static SystemTable> {
         hologres::TABLES,
         switchyard::TABLES,
         access::TABLES,
+        routing::TABLES,
         pg_catalog::TABLES,
         pg_catalog::EMPTY,
         information_schema::TABLES,
@@ -365,6 +368,16 @@ pub(crate) fn test_authentication_table(
     access::test_authentication(snapshot, client, user, &mut rows)
         .map_err(|error| DataFusionError::External(Box::new(error)))?;
     finished(access::TEST_AUTHENTICATION, rows)
+}
+
+/// `explain_route(address, user, workload, database, roles)` as a table.
+pub(crate) fn explain_route_table(
+    snapshot: &Snapshot,
+    question: &RouteQuestion,
+) -> Result<Result<Arc<dyn datafusion::catalog::TableProvider>, DataFusionError>, ExplainRouteError> {
+    let mut rows = Rows::new(routing::EXPLAIN_ROUTE, None);
+    routing::explain_route(snapshot, question, &mut rows)?;
+    Ok(finished(routing::EXPLAIN_ROUTE, rows))
 }
 
 /// `catalog_at(version)` as a table.

@@ -172,6 +172,10 @@ pub struct RulesConsidered {
     pub rules: Vec<(Arc<RoutingRule>, RuleVerdict)>,
     /// How many more there are, even less specific, after those listed.
     pub unlisted: usize,
+    /// How many of these come before the one that is applied.
+    pub unlisted_before: usize,
+    /// The one that is applied.
+    pub applied: Option<Arc<RoutingRule>>,
 }
 
 /// How specific a rule is: the order in which rules are considered.
@@ -185,25 +189,29 @@ impl Catalog {
     pub fn rules_considered(&self, client: IpAddr, count_max: usize) -> RulesConsidered {
         let (client, family) = (client.to_canonical(), Family::of(client));
         let is_of_family = |rule: &&Arc<RoutingRule>| Family::of(canonical(rule.source.net).addr()) == family;
+        let found = self.index.rules.find(client);
+        let applied = found.and_then(|found| self.routing_rules().find(found.rule)).cloned();
+        let comes_before = |rule: &RoutingRule| applied.as_ref().is_none_or(|applied| rank(rule) < rank(applied));
         let mut first = BinaryHeap::new();
-        let mut total = 0_usize;
+        let (mut total, mut before) = (0_usize, 0_usize);
         for rule in self.routing_rules().iter().filter(is_of_family) {
             total += 1;
+            before += usize::from(comes_before(rule));
             first.push((rank(rule), rule.id));
             if first.len() > count_max {
                 first.pop();
             }
         }
-        let applied = self.index.rules.find(client).and_then(|found| self.routing_rules().find(found.rule));
-        let verdict = |rule: &RoutingRule| match (canonical(rule.source.net).contains(&client), applied) {
+        let verdict = |rule: &RoutingRule| match (canonical(rule.source.net).contains(&client), &applied) {
             (true, Some(applied)) if applied.id == rule.id => RuleVerdict::Applied,
             (true, Some(applied)) if rank(applied).0 == rank(rule).0 => RuleVerdict::Younger,
             (true, _) => RuleVerdict::LessSpecific,
             (false, _) => RuleVerdict::NoMatch,
         };
         let listed = first.into_sorted_vec();
-        let unlisted = total.saturating_sub(listed.len());
+        let (unlisted, unlisted_before) = (total.saturating_sub(listed.len()), before.saturating_sub(listed.len()));
         let rules = listed.into_iter().filter_map(|(_, id)| self.routing_rules().find(id).cloned());
-        RulesConsidered { rules: rules.map(|rule| (Arc::clone(&rule), verdict(&rule))).collect(), unlisted }
+        let rules = rules.map(|rule| (Arc::clone(&rule), verdict(&rule))).collect();
+        RulesConsidered { rules, unlisted, unlisted_before, applied }
     }
 }

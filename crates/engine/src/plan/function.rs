@@ -36,8 +36,9 @@ pub(super) fn plan(
         MetaFunction::ResetLoadBalancePolicy => Ok(call
             .order(Order::ResetPointers, "Successfully reset stateful client load balance policies: \"roundrobin\".")),
         MetaFunction::DescribeLoadBalanceDecision => {
-            words::parse_address(call.text(0)?)?;
-            Err(PlanError::NotAvailable { what: "describe_load_balance_decision".to_owned() })
+            let typed = call.text(0)?.trim().to_owned();
+            let address = words::parse_address(&typed)?;
+            Ok(call.order(Order::DescribeDecision { address, typed }, ""))
         }
         MetaFunction::SetConfigParameter => call.set_config_parameter(),
         MetaFunction::GetClientLabel => Ok(Plan::Rows(Rows::answer(column, context.session.client_label.clone()))),

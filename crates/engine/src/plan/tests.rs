@@ -283,11 +283,6 @@ fn refusals_have_their_codes_and_texts() {
         ("SET ROLE nobody", "42704", "Role \"nobody\" does not exist"),
         ("SELECT SET_LOAD_BALANCE_POLICY('x')", "22023", "Invalid value \"x\" for load balance policy"),
         ("SELECT DESCRIBE_LOAD_BALANCE_DECISION('x')", "22023", "Invalid IP address \"x\""),
-        (
-            "SELECT DESCRIBE_LOAD_BALANCE_DECISION('10.0.0.1')",
-            "0A000",
-            "describe_load_balance_decision is not available yet",
-        ),
         ("CALL hg_create_table_group('tg', 4)", "42710", "Object \"tg\" already exists"),
         ("CALL hg_set_table_group_property('x','replica_count','2')", "42704", "Table group \"x\" does not exist"),
         (

@@ -9,7 +9,7 @@ use datafusion::common::ScalarValue;
 use datafusion::execution::context::SessionContext;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionImplementation, Volatility, create_udf};
 
-use super::provider::{CatalogAt, TestAuthentication};
+use super::provider::{CatalogAt, ExplainRoute, TestAuthentication};
 use super::{Current, current};
 use crate::snapshot::Snapshot;
 
@@ -20,6 +20,7 @@ pub const VERSION: &str =
 /// Registers them in a session's context.
 pub(super) fn register(context: &SessionContext, current_snapshot: &Current) {
     context.register_udtf("catalog_at", Arc::new(CatalogAt::new(Arc::clone(current_snapshot))));
+    context.register_udtf("explain_route", Arc::new(ExplainRoute::new(Arc::clone(current_snapshot))));
     context.register_udtf("test_authentication", Arc::new(TestAuthentication::new(Arc::clone(current_snapshot))));
     let text = |name: &str, value: fn(&Snapshot) -> Option<String>| {
         let seen = Arc::clone(current_snapshot);

@@ -20,10 +20,10 @@ use switchyard_catalog::AuthenticationClient;
 use url::Url;
 
 use super::{Current, current};
-use crate::error::SqlState;
+use crate::error::{ClientError, SqlState};
 use crate::snapshot::Snapshot;
 use crate::sql::error::{Forbidden, QueryError};
-use crate::tables::{self, SystemTable, Visibility};
+use crate::tables::{self, ExplainRouteError, RouteQuestion, SystemTable, Visibility};
 
 /// The schema that unqualified names are looked up in: it stands for the search path.
 pub(super) const DEFAULT_SCHEMA: &str = "public";
@@ -233,5 +233,70 @@ impl TableFunctionImpl for TestAuthentication {
         let user = user.try_as_str().flatten().ok_or_else(|| mistaken("the user's name is not a text".to_owned()))?;
         let client = AuthenticationClient { local: address.is_none(), address, tls: *tls };
         tables::test_authentication_table(&snapshot, client, user)
+    }
+}
+
+/// `explain_route(address, user, workload, database, roles)`: where a connection would go, and why.
+#[derive(Debug)]
+pub(super) struct ExplainRoute {
+    current: CurrentSnapshot,
+}
+
+impl ExplainRoute {
+    pub(super) fn new(current: Current) -> Self {
+        Self { current: CurrentSnapshot(current) }
+    }
+}
+
+const EXPLAIN_ROUTE_HINT: &str = "For example: explain_route('10.8.3.7', 'mira', 'reporting'); the database and roles (as \
+                                  'etl, qa') may follow, and what is NULL is left open.";
+
+/// What the arguments of `explain_route` ask.
+fn route_question(arguments: &[Expr]) -> Result<RouteQuestion, String> {
+    let text = |index: usize| match arguments.get(index) {
+        None => Ok(None),
+        Some(Expr::Literal(value, _)) if value.is_null() => Ok(None),
+        Some(Expr::Literal(value, _)) => {
+            value.try_as_str().flatten().map(|text| Some(text.to_owned())).ok_or("explain_route takes texts")
+        }
+        Some(_) => Err("explain_route takes constants"),
+    };
+    if !(1..=5).contains(&arguments.len()) {
+        return Err("explain_route takes an address and up to four texts".to_owned());
+    }
+    let address = text(0)?.ok_or("explain_route needs an address")?;
+    Ok(RouteQuestion {
+        address: address.trim().parse().map_err(|_| format!("Invalid IP address \"{address}\""))?,
+        user: text(1)?,
+        workload: text(2)?,
+        database: text(3)?,
+        roles: text(4)?.map(|roles| roles.split(',').map(|role| role.trim().to_owned()).collect()),
+    })
+}
+
+fn unexplained(error: ExplainRouteError) -> QueryError {
+    let sqlstate = match &error {
+        ExplainRouteError::OtherUser | ExplainRouteError::RoleNotGranted { .. } => SqlState::InsufficientPrivilege,
+        ExplainRouteError::NoUser | ExplainRouteError::Name(_) => SqlState::InvalidParameterValue,
+        ExplainRouteError::Session(error) => ClientError::from(error.clone()).sqlstate,
+        ExplainRouteError::Rows(_) => SqlState::InternalError,
+    };
+    QueryError { hint: None, ..QueryError::new(sqlstate, error.to_string()) }
+}
+
+impl TableFunctionImpl for ExplainRoute {
+    fn call_with_args(
+        &self,
+        args: datafusion::catalog::TableFunctionArgs<'_, '_>,
+    ) -> Result<Arc<dyn TableProvider>, DataFusionError> {
+        let question = route_question(args.exprs()).map_err(|message| {
+            let hint = Some(EXPLAIN_ROUTE_HINT.to_owned());
+            DataFusionError::External(Box::new(QueryError {
+                hint,
+                ..QueryError::new(SqlState::InvalidParameterValue, message)
+            }))
+        })?;
+        let explained = tables::explain_route_table(&current(&self.current.0), &question);
+        explained.map_err(|error| DataFusionError::External(Box::new(unexplained(error))))?
     }
 }

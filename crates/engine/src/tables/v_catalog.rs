@@ -283,40 +283,12 @@ fn host_family(host: &Host) -> &'static str {
     }
 }
 
-/// The address that classic balancing gives to clients: the node's export interface, else an address of the node in the
-/// database's export subnet, else the node's own address (`reference/vertica-sql.md` §6.2).
-fn export_address(catalog: &Catalog, node: &Node) -> String {
-    if let Some(interface) = node.export_interface.and_then(|id| catalog.network_interfaces().find(id)) {
-        return interface.host.to_string();
-    }
-    let in_subnet = catalog.database().export_subnet.and_then(|id| catalog.subnets().find(id)).and_then(|subnet| {
-        let hosts = catalog.network_interfaces().iter().filter(|interface| interface.node == node.id);
-        hosts
-            .map(|interface| &interface.host)
-            .find(|host| matches!(host, Host::Ip(ip) if in_prefix(*ip, subnet.prefix)))
-    });
-    in_subnet.map_or_else(|| node.host.clone(), ToString::to_string)
-}
-
-/// A subnet is a prefix without length: its trailing zero octets (or groups) are the host part.
-fn in_prefix(address: IpAddr, prefix: IpAddr) -> bool {
-    fn matches(address: &[u8], prefix: &[u8]) -> bool {
-        let length = prefix.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        address.iter().zip(prefix).take(length).all(|(one, other)| one == other)
-    }
-    match (address, prefix) {
-        (IpAddr::V4(address), IpAddr::V4(prefix)) => matches(&address.octets(), &prefix.octets()),
-        (IpAddr::V6(address), IpAddr::V6(prefix)) => matches(&address.octets(), &prefix.octets()),
-        _ => false,
-    }
-}
-
 fn nodes(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
     let catalog = &snapshot.catalog;
     for node in catalog.nodes().iter() {
         let subcluster = catalog.subclusters().find(node.subcluster);
-        let export = export_address(catalog, node);
-        let export_family = family(&export);
+        let export = catalog.export_address(node);
+        let export_family = host_family(&export);
         let replaced = catalog.nodes().iter().find(|other| other.replaced_by == Some(node.id));
         let state = snapshot.node_state(node.id);
         let here = snapshot.live.node == Some(node.id);
@@ -329,7 +301,7 @@ fn nodes(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
             false.into(),
             node.host.as_str().into(),
             family(&node.host).into(),
-            export.into(),
+            export.to_string().into(),
             export_family.into(),
             "".into(),
             node.node_type.as_str().into(),

@@ -437,6 +437,11 @@ fn rules_are_considered_in_order_with_what_became_of_each() {
     ];
     assert_eq!(considered(9), (expected.to_vec(), 0));
     assert_eq!(considered(2), (expected.iter().take(2).cloned().collect(), 3));
+    let wide = |count_max| scene.catalog.rules_considered(STRANGER.parse().unwrap(), count_max);
+    assert_eq!((wide(2).unlisted, wide(2).unlisted_before, wide(9).unlisted_before), (3, 2, 0));
+    assert_eq!(wide(0).applied.unwrap().name, name("wide"));
+    let six = scene.catalog.rules_considered(STRANGER_V6.parse().unwrap(), 9);
+    assert_eq!((six.rules.len(), six.applied.unwrap().name.clone()), (1, name("six")));
 }
 
 #[test]
