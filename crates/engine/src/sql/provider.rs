@@ -284,7 +284,6 @@ fn route_question(arguments: &[Expr]) -> Result<RouteQuestion, String> {
 fn unexplained(error: ExplainRouteError) -> QueryError {
     let sqlstate = match &error {
         ExplainRouteError::OtherUser | ExplainRouteError::RoleNotGranted { .. } => SqlState::InsufficientPrivilege,
-        ExplainRouteError::Missing { .. } => SqlState::UndefinedObject,
         ExplainRouteError::NoUser | ExplainRouteError::Name(_) => SqlState::InvalidParameterValue,
         ExplainRouteError::Session(error) => ClientError::from(error.clone()).sqlstate,
         ExplainRouteError::Rows(_) => SqlState::InternalError,

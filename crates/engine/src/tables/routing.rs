@@ -1,4 +1,4 @@
-//! Where connections went and would go, and what is odd about the rules.
+//! Where connections would go, and what is odd about the rules.
 
 mod explain;
 

@@ -4,14 +4,16 @@ use std::hint::black_box;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use switchyard_catalog::{
-    Catalog, Change, Entity, GroupSource, Host, Name, Network, NodeId, NodeKind, NodeState, NodeStates, Policy,
+    Catalog, Change, Delta, Entity, GroupSource, Host, Name, Network, NodeId, NodeKind, NodeState, NodeStates, Policy,
     RoutingClient, RoutingRule, RoutingRuleId, RoutingView, Turns,
 };
+
+use switchyard_store::{Commit, Record, RedbStore, Retention, Store};
 
 use super::{Figure, median};
 
@@ -26,6 +28,7 @@ const BATCHES: usize = 20_000;
 const BATCH: usize = 16;
 const CHANGES: u32 = 5_000;
 const CHANGE_US_MAX: f64 = 100.0;
+const START_SECONDS_MAX: f64 = 5.0;
 
 /// Decisions, and what a change of a rule costs the catalog.
 pub fn measure() -> Result<Vec<Figure>> {
@@ -34,6 +37,7 @@ pub fn measure() -> Result<Vec<Figure>> {
     let many = with_rules(MANY, &mut chance)?;
     let (few_ns, _) = decisions(&few, &mut chance)?;
     let (many_ns, hits) = decisions(&many, &mut chance)?;
+    let start = tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(start_with(&many))?;
     let (changed, changes) = changes(&with_rules(AS_MANY_AS_A_SCRIPT_MAKES, &mut chance)?)?;
     let (mixed_ns, _) = decisions(&changed, &mut chance)?;
     let longest = changes.iter().max().copied().unwrap_or_default();
@@ -42,6 +46,7 @@ pub fn measure() -> Result<Vec<Figure>> {
         Figure::at_most("a decision among 100 rules", few_ns, FEW_NS_MAX, "ns"),
         Figure::at_most("a decision among 1,000,000 rules", many_ns, MANY_NS_MAX, "ns"),
         Figure::plain("matched by a rule", format!("{:.1} %", hits * 100.0)),
+        Figure::at_most("1,000,000 rules read from the store", start.as_secs_f64(), START_SECONDS_MAX, "s"),
         Figure::at_most("one more rule beside 100,000", change_us, CHANGE_US_MAX, "us"),
         Figure::plain("the longest of these", format!("{longest:.2?}")),
         Figure::at_most("a decision after 5,000 changes", mixed_ns, MANY_NS_MAX, "ns"),
@@ -143,6 +148,30 @@ fn clients(catalog: &Catalog, chance: &mut StdRng) -> Vec<IpAddr> {
         });
     }
     clients
+}
+
+/// How long it takes from the file of a store with this catalog to the first decision.
+async fn start_with(catalog: &Catalog) -> Result<Duration> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("catalog.redb");
+    let made = |entity| Delta { before: None, after: Some(entity) };
+    let record =
+        Record { time_us: 0, user: String::new(), client: String::new(), statements: vec!["-- many rules".to_owned()] };
+    let commit = Commit {
+        base: 0,
+        id_next: catalog.id_next(),
+        deltas: catalog.entities().map(made).collect(),
+        record,
+        retention: Retention::ALL,
+    };
+    RedbStore::open(&path)?.commit(commit).await?;
+    let started = Instant::now();
+    let loaded = RedbStore::open(&path)?.load().await?.context("nothing was kept")?;
+    let read = Catalog::from_entities(loaded.version, loaded.id_next, loaded.entities).context("no database")?;
+    read.prepare_decisions();
+    let start = started.elapsed();
+    ensure!(read.routing_rules().len() == catalog.routing_rules().len(), "rules were lost");
+    Ok(start)
 }
 
 /// Rules made one by one, each in a version of its own while somebody holds the one before.

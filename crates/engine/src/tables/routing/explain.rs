@@ -68,18 +68,10 @@ pub(crate) enum ExplainRouteError {
         /// The user.
         user: Name,
     },
-    /// It is not there.
-    #[error("{kind} \"{name}\" does not exist")]
-    Missing {
-        /// What.
-        kind: ObjectKind,
-        /// Its name.
-        name: Name,
-    },
     /// The name is none.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The session of that user could not be opened.
+    /// Something named is not there, or no session could be opened.
     #[error(transparent)]
     Session(#[from] PlanError),
     /// A mistake of ours.
@@ -142,7 +134,7 @@ fn session(snapshot: &Snapshot, question: &RouteQuestion) -> Result<Option<Sessi
     if !snapshot.superuser() && found.is_none_or(|user| user.id != snapshot.session.user_id) {
         return Err(ExplainRouteError::OtherUser);
     }
-    let user = found.ok_or(ExplainRouteError::Missing { kind: ObjectKind::User, name })?;
+    let user = found.ok_or(PlanError::Missing { kind: ObjectKind::User, name, nearest: None })?;
     let login = Login {
         user: user.name.clone(),
         session_id: String::new(),
@@ -172,7 +164,7 @@ fn session(snapshot: &Snapshot, question: &RouteQuestion) -> Result<Option<Sessi
 fn granted_role(catalog: &Catalog, user: &Name, role: &str) -> Result<RoleId, ExplainRouteError> {
     let name = Name::parse(role.trim())?;
     let Some(found) = catalog.roles().named(&name) else {
-        return Err(ExplainRouteError::Missing { kind: ObjectKind::Role, name });
+        return Err(PlanError::Missing { kind: ObjectKind::Role, name, nearest: None }.into());
     };
     match catalog.users().named(user) {
         Some(user) if catalog.has_role(user.id, found.id) => Ok(found.id),
