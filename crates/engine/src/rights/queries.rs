@@ -58,6 +58,7 @@ pub const QUERY_FUNCTIONS: &[QueryFunctions] = &[
             "current_schemas",
             "current_session",
             "current_user",
+            "explain_route",
             "has_any_column_privilege",
             "has_column_privilege",
             "has_table_privilege",
