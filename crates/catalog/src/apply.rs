@@ -77,14 +77,23 @@ pub enum Notice {
         /// Its name.
         name: Name,
     },
-    /// There are fewer workers than the group's replica count: its shards have fewer replicas.
+    /// There are fewer workers than the groups' replica counts: their shards have fewer replicas.
     Degraded {
-        /// The table group.
-        table_group: Name,
-        /// What it wants.
-        replica_count: u32,
+        /// The table groups, each with what it wants.
+        table_groups: Vec<(Name, u32)>,
         /// What there is.
         workers: u32,
+    },
+    /// DROP ... CASCADE did something to what depends on the object.
+    Cascaded {
+        /// What was dropped.
+        kind: ObjectKind,
+        /// Its name.
+        name: Name,
+        /// Whether the dependents were dropped as well, and not changed only.
+        dropped: bool,
+        /// In the order of creation within each kind.
+        dependents: Vec<(ObjectKind, Name)>,
     },
 }
 
@@ -105,12 +114,38 @@ impl fmt::Display for Notice {
             }
             Self::NotGranted { kind, name, grantee } => write!(f, "{kind} \"{name}\" is not granted to \"{grantee}\""),
             Self::DefaultTableGroup { name } => write!(f, "table group \"{name}\" is now the default table group"),
-            Self::Degraded { table_group, replica_count, workers } => write!(
-                f,
-                "table group \"{table_group}\" wants {replica_count} replicas of each shard, but there are {workers} workers"
-            ),
+            Self::Degraded { table_groups, workers } => match table_groups.as_slice() {
+                [(table_group, replica_count)] => write!(
+                    f,
+                    "table group \"{table_group}\" wants {replica_count} replicas of each shard, but there are {workers} workers"
+                ),
+                many => {
+                    let names = many.iter().map(|(name, replica_count)| format!("\"{name}\" ({replica_count})"));
+                    let names = listed(names.collect());
+                    write!(
+                        f,
+                        "table groups want more replicas of each shard than there are workers ({workers}): {names}"
+                    )
+                }
+            },
+            Self::Cascaded { kind, name, dropped, dependents } => {
+                let names = listed(dependents.iter().map(|(by, name)| format!("{by} \"{name}\"")).collect());
+                let done = if *dropped { "dropped" } else { "changed" };
+                write!(f, "also {done} with the drop of {kind} \"{name}\": {names}")
+            }
         }
     }
+}
+
+/// How many objects a notice names.
+const NAMED_MAX: usize = 20;
+
+/// Joined by commas; those beyond [`NAMED_MAX`] are counted.
+fn listed(mut names: Vec<String>) -> String {
+    let more = names.len().saturating_sub(NAMED_MAX);
+    names.truncate(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{more}", names.join(", "))
 }
 
 /// What a single change comes to.

@@ -96,6 +96,25 @@ impl Catalog {
         AuthenticationDecision { user, record, in_vain, considered }
     }
 
+    /// Whether any client at all could log in as a user: one such as a record is for gets to a method other than
+    /// reject.
+    pub fn can_log_in(&self, user: &str) -> bool {
+        let clients = self.authentications.iter().flat_map(|record| {
+            let (local, address) = match &record.access {
+                AuthenticationAccess::Local => (true, None),
+                AuthenticationAccess::Host { network, .. } => (false, Some(network.net.addr())),
+            };
+            [false, true].map(|tls| AuthenticationClient { local, address, tls })
+        });
+        clients.into_iter().any(|client| self.lets_in(client, user))
+    }
+
+    /// Whether this client could log in as a user, if it proves who it is.
+    pub fn lets_in(&self, client: AuthenticationClient, user: &str) -> bool {
+        let decision = self.decide_authentication(client, user);
+        decision.attempts().any(|record| record.method != AuthenticationMethod::Reject)
+    }
+
     fn mismatch(
         &self,
         record: &Authentication,

@@ -151,6 +151,9 @@ pub enum CatalogError {
     /// E_DUP. `kind` is that of the object that has the name, [`ObjectKind::Workload`] when the workload has a rule.
     #[error("Object \"{name}\" already exists")]
     Exists { kind: ObjectKind, name: Name },
+    /// A name of a user or role that means something else in the grammar.
+    #[error("role name \"{name}\" is reserved")]
+    Reserved { name: Name },
     /// E_NOOBJ.
     #[error("{} \"{name}\" does not exist", kind.capitalised())]
     Missing { kind: ObjectKind, name: Name, nearest: Option<Name> },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::stream::StreamExt;
 use jiff::tz::TimeZone;
-use switchyard_catalog::{Change, Name, NodeChange, RoutingClient};
+use switchyard_catalog::{Catalog, Change, Name, NodeChange, RoutingClient, User};
 use switchyard_dialect::{MetaFunction, Parsed, Redacted, Statement, UserAction, UserParameter};
 use switchyard_engine::plan::{
     Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
@@ -683,10 +683,10 @@ impl Session {
             return Err(no_version(version, oldest));
         };
         let changes = Changes {
+            warnings: older_passwords(&self.catalog(), &catalog, version).into_iter().collect(),
             changes: vec![Change::Restore { to: Box::new(catalog) }],
             tag: "RESTORE CATALOG",
             answer: None,
-            warnings: Vec::new(),
         };
         self.change(changes, statement).await
     }
@@ -962,6 +962,19 @@ fn no_transaction() -> Warning {
 
 fn no_savepoint(name: &Name) -> ClientError {
     ClientError::new(SqlState::InvalidSavepoint, format!("savepoint \"{name}\" does not exist"))
+}
+
+/// Passwords go back with the rest, and whoever has changed his since should know.
+fn older_passwords(now: &Catalog, then: &Catalog, version: u64) -> Option<Warning> {
+    const NAMED_MAX: usize = 20;
+    let other = |user: &User| now.users().find(user.id).is_some_and(|same| same.verifiers != user.verifiers);
+    let names: Vec<String> =
+        then.users().iter().filter(|user| other(user)).map(|user| format!("\"{}\"", user.name)).collect();
+    let named = names.get(..NAMED_MAX.min(names.len())).unwrap_or_default().join(", ");
+    let more = names.len().saturating_sub(NAMED_MAX);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!names.is_empty())
+        .then(|| Warning::notice(format!("passwords are again those of version {version}: {named}{more}")))
 }
 
 /// `oldest` is the oldest version that history keeps.

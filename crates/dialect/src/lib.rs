@@ -5,6 +5,7 @@
 mod ast;
 mod error;
 mod function;
+mod grammar;
 mod parser;
 mod printer;
 mod secrets;
@@ -13,6 +14,7 @@ mod words;
 pub use ast::*;
 pub use error::{ErrorKind, SyntaxError};
 pub use function::{MetaFunction, Procedure};
+pub use grammar::{PRODUCTIONS, Production};
 pub use parser::{Parsed, STATEMENT_BYTES_MAX, bind, parameter_count, parse, parse_template};
 pub use printer::{Redacted, quote_ident, quote_literal};
 pub use secrets::mask_login;

@@ -21,7 +21,7 @@ mod transaction;
 mod user;
 
 use crate::ast::Statement;
-use crate::error::ErrorKind;
+use crate::error::{ErrorKind, SyntaxError};
 use crate::words;
 use cursor::{Cursor, Place, Result};
 use lexer::Lexer;
@@ -158,7 +158,34 @@ fn objects_of_session(cursor: &mut Cursor<'_>) -> Result<Statement> {
         portal::notify(cursor)
     } else {
         cursor.note(words::SQL_STATEMENTS);
-        sql::delegate(cursor)
+        let help = ["help", "describe", "desc"].iter().any(|word| cursor.at(word));
+        sql::delegate(cursor).map_err(|error| if help { with_hint(error, HELP) } else { error })
+    }
+}
+
+/// For whoever asks for help in another system's words.
+const HELP: &str = "SELECT * FROM switchyard.system_tables lists the tables, SHOW ALL the settings; in psql, \\? and \\d help. \
+                    The statements are in docs/reference/statements.md.";
+
+/// CREATE says when something is there already.
+const IF_NOT_EXISTS: &str = "There is no IF NOT EXISTS: DROP ... IF EXISTS first, or go on after the error 42710.";
+
+fn with_hint(error: SyntaxError, hint: &str) -> SyntaxError {
+    SyntaxError { hint: Some(hint.to_owned()), ..error }
+}
+
+/// IF NOT EXISTS where our kinds of objects have none, which would be read as a name else.
+fn refuse_if_not_exists(cursor: &mut Cursor<'_>) -> Result<()> {
+    let ours = KINDS.iter().any(|kind| cursor.at(kind));
+    // The longest kind has three words.
+    let place =
+        (1..=3).find(|ahead| ["IF", "NOT", "EXISTS"].iter().zip(*ahead..).all(|(word, at)| cursor.at_ahead(at, word)));
+    match place {
+        Some(ahead) if ours => {
+            cursor.back_to(cursor.index() + ahead);
+            Err(with_hint(cursor.error(), IF_NOT_EXISTS))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -167,6 +194,7 @@ const KINDS: [&str; 10] =
     ["NETWORK", "LOAD", "ROUTING", "SUBNET", "FAULT", "SUBCLUSTER", "NODE", "USER", "ROLE", "AUTHENTICATION"];
 
 fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    refuse_if_not_exists(cursor)?;
     if cursor.accept("NETWORK") {
         address::create_network(cursor)
     } else if cursor.accept("ROUTING") {
@@ -191,7 +219,7 @@ fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
     } else if cursor.accept("SUBNET") {
         address::create_subnet(cursor)
     } else if cursor.at("OR") && cursor.at_ahead(1, "REPLACE") && KINDS.iter().any(|kind| cursor.at_ahead(2, kind)) {
-        Err(cursor.error())
+        Err(with_hint(cursor.error(), "There is no OR REPLACE: use ALTER, or DROP first."))
     } else {
         sql::delegate(cursor)
     }

@@ -84,7 +84,7 @@ const RESERVED: &[&str] = &[
 
 /// Every other word of our grammar. As a name such a word is taken wherever one more token tells what is meant; the
 /// printer quotes it always. Sorted.
-const KEYWORDS: &[&str] = &[
+pub(crate) const KEYWORDS: &[&str] = &[
     "ABORT",
     "ABSOLUTE",
     "ACCOUNT",

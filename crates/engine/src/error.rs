@@ -57,6 +57,7 @@ states! {
     AmbiguousColumn = "42702",
     DuplicateObject = "42710",
     WrongObjectType = "42809",
+    ReservedName = "42939",
     UndefinedFunction = "42883",
     UndefinedTable = "42P01",
     DatatypeMismatch = "42804",
@@ -480,6 +481,10 @@ fn setting_error(error: SettingError) -> ClientError {
         SettingError::Unknown { name, nearest } => {
             ClientError::new(S::UndefinedObject, format!("unrecognized configuration parameter \"{name}\""))
                 .with_hint_if(nearest.map(|nearest| format!("Did you mean \"{nearest}\"?")))
+        }
+        SettingError::Elsewhere { name, hint } => {
+            ClientError::new(S::UndefinedObject, format!("unrecognized configuration parameter \"{name}\""))
+                .with_hint(hint)
         }
         SettingError::OutOfRange { name, value, min, max } => ClientError::new(
             S::InvalidParameterValue,

@@ -9,6 +9,7 @@ use crate::session_state::{SessionChange, SessionState};
 
 mod fleet;
 mod function;
+mod lockout;
 mod people;
 mod policy;
 mod procedure;
@@ -215,7 +216,10 @@ pub enum Order {
 /// Why it cannot be done; the session and the catalog stay as they are.
 pub fn plan(statement: &Statement, context: &PlanContext<'_>) -> Result<Plan, PlanError> {
     rights::check(statement, context)?;
-    let plan = dispatch(statement, context)?;
+    let mut plan = dispatch(statement, context)?;
+    if let (Plan::Changes(changes), true) = (&mut plan, is_about_logins(statement)) {
+        changes.warnings.extend(lockout::warnings(&changes.changes, context));
+    }
     let changes = match (&plan, statement) {
         (Plan::Changes(_), Statement::Function { function, .. }) => function.name(),
         (Plan::Changes(changes), _) => changes.tag,
@@ -226,6 +230,18 @@ pub fn plan(statement: &Statement, context: &PlanContext<'_>) -> Result<Plan, Pl
         return Err(PlanError::ReadOnly { tag: changes });
     }
     Ok(plan)
+}
+
+/// Whether a statement may decide who can log in.
+fn is_about_logins(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::AlterAuthentication { .. }
+            | Statement::DropAuthentication { .. }
+            | Statement::GrantAuthentication { .. }
+            | Statement::RevokeAuthentication { .. }
+            | Statement::RevokeRole { .. }
+    )
 }
 
 fn dispatch(statement: &Statement, context: &PlanContext<'_>) -> Result<Plan, PlanError> {

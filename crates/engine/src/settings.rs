@@ -268,6 +268,8 @@ impl Declaration {
 pub enum SettingError {
     /// No such setting.
     Unknown { name: String, nearest: Option<&'static str> },
+    /// No setting but something else; the hint says how to see it.
+    Elsewhere { name: String, hint: String },
     /// A number out of range; the value as typed, with its unit.
     OutOfRange { name: &'static str, value: String, min: i64, max: i64 },
     /// Not a value of this setting.

@@ -8,7 +8,7 @@ use switchyard_dialect::{Ident, Selection, Show};
 use crate::error::PlanError;
 use crate::plan::{PlanContext, Rows, words_database};
 use crate::session_state::{SessionState, access};
-use crate::settings::{self, Declaration, Family, Level, SETTINGS};
+use crate::settings::{self, Declaration, Family, Level, SETTINGS, SettingError};
 
 /// What others than superusers see instead of values that are not for them.
 pub const MASK: &str = "********";
@@ -65,6 +65,19 @@ pub(crate) fn plan(show: &Show, context: &PlanContext<'_>) -> Result<Rows, PlanE
         }
         Show::Parameter(ident) => view.parameter(ident),
     }
+}
+
+/// Other systems show tables, and everything in them, with SHOW.
+fn not_a_setting(name: &str, error: SettingError) -> SettingError {
+    let hint = match name.to_lowercase().as_str() {
+        "tables" | "schemas" | "views" => "SELECT * FROM switchyard.system_tables lists the tables.".to_owned(),
+        "grants" | "privileges" => "SELECT * FROM grants lists what is granted.".to_owned(),
+        lower => match crate::tables::resolve(lower) {
+            Some(table) => format!("SELECT * FROM {}.{} shows it.", table.schema, table.name),
+            None => return error,
+        },
+    };
+    SettingError::Elsewhere { name: name.to_owned(), hint }
 }
 
 fn pairs(rows: impl IntoIterator<Item = [String; 2]>) -> Rows {
@@ -189,7 +202,7 @@ impl View<'_> {
         if word == "all" {
             return Ok(pairs(self.all()));
         }
-        let setting = settings::declaration(&ident.0)?;
+        let setting = settings::declaration(&ident.0).map_err(|error| not_a_setting(&ident.0, error))?;
         let value = self.shown(setting).0;
         Ok(match setting.family {
             Family::Vertica => pairs([[setting.name.to_owned(), value]]),

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use switchyard_dialect::{MetaFunction, PRODUCTIONS, Procedure, parse};
 use switchyard_engine::rights::{self, Outcome};
 use switchyard_engine::{settings::SETTINGS, system_tables};
 
@@ -100,4 +101,57 @@ fn rights_page() {
         tables.map(|table| (format!("{}.{}", table.schema, table.name), table.visibility.outcomes())).collect();
     page += &section("System tables", "Their columns everybody may see.", tables);
     compare("rights.md", &page);
+}
+
+/// Who may run a statement, by the rights that planning decides by.
+fn who_may(text: &str) -> &'static str {
+    let parsed = parse(text).unwrap_or_default();
+    let Some(first) = parsed.first() else { unreachable!("{text} is read") };
+    let who = format!("{:?}", rights::required(&first.statement).who);
+    match who.split('(').next().unwrap_or_default() {
+        "Anyone" => "everybody",
+        "Superuser" => "the superuser",
+        "Himself" => "the superuser, and the user himself",
+        "AdminOf" | "AdminOption" => "the superuser, and who has the roles with ADMIN OPTION",
+        "Grantee" => "the superuser, and who was granted it",
+        "OwnSession" => "the superuser, and everybody for the own sessions",
+        other => unreachable!("{text}: {other}"),
+    }
+}
+
+#[test]
+fn statements_page() {
+    let mut page = "# Statements\n\nMade from `crates/dialect/src/grammar.rs`, which tests hold against the parser, and the rights that \
+                    planning decides by. `[ ]` may be left out, one of `{ | }` is taken, `[, ...]` repeats what is before it. Words \
+                    may be written in any case; names with other characters than letters, digits and `_` stand in double quotes.\n"
+        .to_owned();
+    for production in PRODUCTIONS {
+        let _ = write!(
+            page,
+            "\n## {}\n\n```\n{}\n```\n\nFor {}. For example:\n\n```sql\n{};\n```\n",
+            production.title,
+            production.grammar,
+            who_may(production.example),
+            production.example
+        );
+        if !production.notes.is_empty() {
+            let _ = write!(page, "\n{}\n", production.notes);
+        }
+    }
+    let routine = |page: &mut String, call: &str, name: &str, (min, max): (usize, usize)| {
+        let arguments = vec!["'1'"; min].join(", ");
+        let count = if min == max { min.to_string() } else { format!("{min} to {max}") };
+        let _ = writeln!(page, "| `{name}` | {count} | {} |", who_may(&format!("{call} {name}({arguments})")));
+    };
+    page.push_str("\n## Functions\n\nThe whole select list: `SELECT set_load_balance_policy('RANDOM')`.\n");
+    page.push_str("\n| function | arguments | for |\n|---|---|---|\n");
+    for function in MetaFunction::ALL {
+        routine(&mut page, "SELECT", function.name(), function.arity());
+    }
+    page.push_str("\n## Procedures\n\n`CALL hg_create_table_group('tg', 8)`.\n");
+    page.push_str("\n| procedure | arguments | for |\n|---|---|---|\n");
+    for procedure in Procedure::ALL {
+        routine(&mut page, "CALL", procedure.name(), procedure.arity());
+    }
+    compare("statements.md", &page);
 }

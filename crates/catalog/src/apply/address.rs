@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::Outcome;
-use super::draft::{Draft, distinct, refuse_dependents, with};
+use super::draft::{Draft, distinct, with};
 use crate::catalog::Entity;
 use crate::change::{AddressChange, InterfaceChange};
 use crate::entity::*;
@@ -92,7 +92,7 @@ impl Draft {
         let found = self.network_address(name);
         let Some(address) = self.found(found, if_exists)? else { return Ok(()) };
         let dependents = self.groups_with(ObjectKind::NetworkAddress, &[address.id.0]);
-        refuse_dependents(ObjectKind::NetworkAddress, &address.name, dependents, cascade)?;
+        self.refuse_dependents(ObjectKind::NetworkAddress, &address.name, dependents, cascade)?;
         self.leave_groups(ObjectKind::NetworkAddress, &[address.id.0]);
         self.take(&Entity::NetworkAddress(address));
         Ok(())
@@ -140,7 +140,7 @@ impl Draft {
         let exported: Vec<Arc<Node>> =
             self.catalog.nodes.iter().filter(|node| node.export_interface == Some(interface.id)).cloned().collect();
         let dependents = exported.iter().map(|node| (ObjectKind::Node, node.name.clone())).collect();
-        refuse_dependents(ObjectKind::NetworkInterface, &interface.name, dependents, cascade)?;
+        self.refuse_dependents(ObjectKind::NetworkInterface, &interface.name, dependents, cascade)?;
         for node in exported {
             self.put(with(&*node, |node| node.export_interface = None));
         }
@@ -169,7 +169,7 @@ impl Draft {
             let Some(subnet) = self.found(found, if_exists)? else { continue };
             if self.catalog.database.export_subnet == Some(subnet.id) {
                 let database = (ObjectKind::Database, self.catalog.database.name.clone());
-                refuse_dependents(ObjectKind::Subnet, &subnet.name, vec![database], cascade)?;
+                self.refuse_dependents(ObjectKind::Subnet, &subnet.name, vec![database], cascade)?;
                 self.export_database_on(&None)?;
             }
             self.take(&Entity::Subnet(subnet));

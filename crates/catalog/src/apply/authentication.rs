@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::draft::{Draft, distinct, refuse_dependents};
+use super::draft::{Draft, distinct};
 use super::{Notice, Outcome};
 use crate::catalog::Entity;
 use crate::change::{AuthenticationChange, MappingChange};
@@ -70,7 +70,7 @@ impl Draft {
                 .cloned()
                 .collect();
             let dependents = grants.iter().filter_map(|grant| self.grantee_name(grant.grantee)).collect();
-            refuse_dependents(ObjectKind::Authentication, &record.name, dependents, cascade)?;
+            self.refuse_dependents(ObjectKind::Authentication, &record.name, dependents, cascade)?;
             for grant in grants {
                 self.take(&Entity::AuthenticationGrant(grant));
             }

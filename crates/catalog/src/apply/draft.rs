@@ -50,19 +50,6 @@ pub(super) fn distinct<'a>(kind: ObjectKind, names: impl IntoIterator<Item = &'a
     Ok(())
 }
 
-/// Refuses to drop what others depend on, unless they may be dropped too.
-pub(super) fn refuse_dependents(
-    kind: ObjectKind,
-    name: &Name,
-    dependents: Vec<(ObjectKind, Name)>,
-    cascade: bool,
-) -> Outcome {
-    if cascade || dependents.is_empty() {
-        return Ok(());
-    }
-    Err(CatalogError::Dependents { kind, name: name.clone(), dependents })
-}
-
 /// A changed copy.
 pub(super) fn with<T: Clone>(entity: &T, change: impl FnOnce(&mut T)) -> T {
     let mut copy = entity.clone();
@@ -126,6 +113,44 @@ impl Draft {
             if let Notice::NothingDropped { kind, name } = notice {
                 *notice = Notice::Skipped { kind: *kind, name: name.clone() };
             }
+        }
+    }
+
+    /// Refuses to drop what others depend on, unless they may be dropped or changed too; that they are is noted.
+    pub(super) fn refuse_dependents(
+        &mut self,
+        kind: ObjectKind,
+        name: &Name,
+        dependents: Vec<(ObjectKind, Name)>,
+        cascade: bool,
+    ) -> Outcome {
+        if dependents.is_empty() {
+            return Ok(());
+        }
+        if !cascade {
+            return Err(CatalogError::Dependents { kind, name: name.clone(), dependents });
+        }
+        let (dropped, changed): (Vec<_>, Vec<_>) =
+            dependents.into_iter().partition(|(by, name)| self.goes_with(kind, *by, name));
+        for (dropped, dependents) in [(true, dropped), (false, changed)] {
+            if !dependents.is_empty() {
+                self.notices.push(Notice::Cascaded { kind, name: name.clone(), dropped, dependents });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether CASCADE drops a dependent; others it takes out of something, moves or revokes.
+    fn goes_with(&self, dropped: ObjectKind, dependent: ObjectKind, name: &Name) -> bool {
+        match dropped {
+            ObjectKind::LoadBalanceGroup => dependent == ObjectKind::RoutingRule,
+            ObjectKind::Node => dependent != ObjectKind::TableGroup,
+            ObjectKind::User => dependent == ObjectKind::UserMapping,
+            // A rule goes with its last subcluster.
+            ObjectKind::Subcluster if dependent == ObjectKind::RoutingRule => {
+                self.catalog.workload_rules.named(name).is_some_and(|rule| rule.subclusters.len() < 2)
+            }
+            _ => false,
         }
     }
 

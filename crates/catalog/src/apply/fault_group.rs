@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Outcome;
-use super::draft::{Draft, refuse_dependents, with};
+use super::draft::{Draft, with};
 use crate::catalog::Entity;
 use crate::change::FaultGroupChange;
 use crate::entity::*;
@@ -102,7 +102,7 @@ impl Draft {
         let dropped = self.with_descendants(group.id);
         let ids: Vec<u64> = dropped.iter().map(|group| group.id.0).collect();
         let dependents = self.groups_with(ObjectKind::FaultGroup, &ids);
-        refuse_dependents(ObjectKind::FaultGroup, &group.name, dependents, false)?;
+        self.refuse_dependents(ObjectKind::FaultGroup, &group.name, dependents, false)?;
         if let Some(parent) = group.parent.and_then(|id| self.catalog.fault_groups.find(id)).cloned() {
             let nodes = dropped.iter().flat_map(|group| group.nodes.iter().copied());
             self.put(with(&*parent, |parent| parent.nodes.extend(nodes)));
@@ -117,7 +117,7 @@ impl Draft {
         let groups: Vec<Arc<FaultGroup>> = self.catalog.fault_groups.iter().cloned().collect();
         for group in &groups {
             let dependents = self.groups_with(ObjectKind::FaultGroup, &[group.id.0]);
-            refuse_dependents(ObjectKind::FaultGroup, &group.name, dependents, false)?;
+            self.refuse_dependents(ObjectKind::FaultGroup, &group.name, dependents, false)?;
         }
         for group in groups {
             self.take(&Entity::FaultGroup(group));

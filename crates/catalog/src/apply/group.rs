@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Outcome;
-use super::draft::{Draft, distinct, refuse_dependents, with};
+use super::draft::{Draft, distinct, with};
 use crate::catalog::Entity;
 use crate::change::{GroupChange, GroupSource};
 use crate::entity::*;
@@ -166,7 +166,7 @@ impl Draft {
         let rules: Vec<Arc<RoutingRule>> =
             self.catalog.routing_rules.iter().filter(|rule| rule.group == group.id).cloned().collect();
         let dependents = rules.iter().map(|rule| (ObjectKind::RoutingRule, rule.name.clone())).collect();
-        refuse_dependents(ObjectKind::LoadBalanceGroup, &group.name, dependents, cascade)?;
+        self.refuse_dependents(ObjectKind::LoadBalanceGroup, &group.name, dependents, cascade)?;
         for rule in rules {
             self.take(&Entity::RoutingRule(rule));
         }

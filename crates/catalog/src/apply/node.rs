@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Outcome;
 use super::address::check_port;
-use super::draft::{Draft, refuse_dependents, with};
+use super::draft::{Draft, with};
 use crate::catalog::Entity;
 use crate::change::NodeChange;
 use crate::entity::*;
@@ -146,9 +146,9 @@ impl Draft {
             let user = mapping.user.and_then(|user| catalog.users.find(user)).map(|user| user.name.clone());
             dependents.push((ObjectKind::UserMapping, user.unwrap_or_else(|| Name::known(crate::PUBLIC_ROLE))));
         }
-        refuse_dependents(ObjectKind::Node, &node.name, dependents, cascade)?;
+        self.refuse_dependents(ObjectKind::Node, &node.name, dependents, cascade)?;
         let mut gone: Vec<Entity> = mappings.into_iter().map(Entity::UserMapping).collect();
-        gone.extend(catalog.settings_at(SettingLevel::Node(node.id)).cloned().map(Entity::Setting));
+        gone.extend(self.catalog.settings_at(SettingLevel::Node(node.id)).cloned().map(Entity::Setting));
         let ids: Vec<u64> = addresses.iter().map(|address| address.id.0).collect();
         gone.extend(addresses.into_iter().map(Entity::NetworkAddress));
         gone.extend(interfaces.into_iter().map(Entity::NetworkInterface));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::draft::{Draft, distinct, refuse_dependents, with};
+use super::draft::{Draft, distinct, with};
 use super::{Notice, Outcome};
 use crate::catalog::Entity;
 use crate::entity::*;
@@ -36,7 +36,7 @@ impl Draft {
             let held: Vec<Arc<RoleGrant>> =
                 self.catalog.role_grants.iter().filter(|grant| grant.role == role.id).cloned().collect();
             let dependents = held.iter().filter_map(|grant| self.grantee_name(grant.grantee)).collect();
-            refuse_dependents(ObjectKind::Role, &role.name, dependents, cascade)?;
+            self.refuse_dependents(ObjectKind::Role, &role.name, dependents, cascade)?;
             let of_role = self.grants_of(Grantee::Role(role.id));
             for grant in held.into_iter().map(Entity::RoleGrant).chain(of_role) {
                 self.take(&grant);

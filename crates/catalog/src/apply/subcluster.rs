@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Outcome;
-use super::draft::{Draft, distinct, refuse_dependents, with};
+use super::draft::{Draft, distinct, with};
 use crate::catalog::Entity;
 use crate::change::SubclusterChange;
 use crate::entity::*;
@@ -102,7 +102,7 @@ impl Draft {
         dependents.extend(self.groups_with(ObjectKind::Subcluster, &[subcluster.id.0]));
         let rules = self.workload_rules_to(subcluster.id);
         dependents.extend(rules.iter().map(|rule| (ObjectKind::RoutingRule, rule.name.clone())));
-        refuse_dependents(ObjectKind::Subcluster, &subcluster.name, dependents, cascade)?;
+        self.refuse_dependents(ObjectKind::Subcluster, &subcluster.name, dependents, cascade)?;
         for node in nodes {
             self.put(with(&*node, |node| node.subcluster = default));
         }

@@ -160,13 +160,16 @@ impl Draft {
         }
         let workers = self.workers();
         let groups: Vec<Arc<TableGroup>> = self.catalog.table_groups.iter().cloned().collect();
+        let count = self.worker_count();
+        let mut table_groups = Vec::new();
         for group in groups {
             self.place_group(&group, false, &workers);
-            let (replica_count, workers) = (group.replica_count, self.worker_count());
-            if replica_count > workers {
-                let table_group = group.name.clone();
-                self.notices.push(Notice::Degraded { table_group, replica_count, workers });
+            if group.replica_count > count {
+                table_groups.push((group.name.clone(), group.replica_count));
             }
+        }
+        if !table_groups.is_empty() {
+            self.notices.push(Notice::Degraded { table_groups, workers: count });
         }
     }
 

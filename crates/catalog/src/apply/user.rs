@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Outcome;
-use super::draft::{Draft, distinct, refuse_dependents};
+use super::draft::{Draft, distinct};
 use crate::catalog::Entity;
 use crate::change::UserChange;
 use crate::entity::*;
@@ -12,8 +12,11 @@ use crate::id::*;
 use crate::name::Name;
 
 impl Draft {
-    /// Users and roles share their names.
+    /// Users and roles share their names. Those that stand for something else where a user or role is named are nobody's.
     pub(super) fn grantee_name_free(&self, name: &Name, own_user: Option<&Name>, own_role: Option<&Name>) -> Outcome {
+        if RESERVED_NAMES.contains(&name.folded()) {
+            return Err(CatalogError::Reserved { name: name.clone() });
+        }
         self.user_name_free(name, own_user)?;
         self.role_name_free(name, own_role)
     }
@@ -100,7 +103,7 @@ impl Draft {
             let found = self.user(name);
             let Some(user) = self.found(found, if_exists)? else { continue };
             refuse_superuser(&user, "dropped")?;
-            refuse_dependents(ObjectKind::User, &user.name, self.dependents_of_user(&user), cascade)?;
+            self.refuse_dependents(ObjectKind::User, &user.name, self.dependents_of_user(&user), cascade)?;
             self.take_of_user(user.id);
             self.take(&Entity::User(user));
             // Others may have had roles from those who had them from him.
@@ -151,6 +154,9 @@ impl Draft {
         roles.chain(workloads).chain(authentications.cloned().map(Entity::AuthenticationGrant)).collect()
     }
 }
+
+/// What GRANT, SET ROLE and DEFAULT ROLE have words for.
+const RESERVED_NAMES: [&str; 4] = ["all", "default", "none", "public"];
 
 fn refuse_superuser(user: &User, action: &'static str) -> Outcome {
     if user.superuser {

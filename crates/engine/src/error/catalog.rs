@@ -29,6 +29,7 @@ fn sqlstate(error: &CatalogError) -> SqlState {
         | E::AlreadyMember { .. }
         | E::NodeDuplicate { .. }
         | E::MappingExists { .. } => SqlState::DuplicateObject,
+        E::Reserved { .. } => SqlState::ReservedName,
         E::Missing { .. } | E::NotMember { .. } | E::MappingMissing { .. } => SqlState::UndefinedObject,
         E::GroupKind { .. } | E::RuleType { .. } | E::FilterForbidden { .. } => SqlState::WrongObjectType,
         E::FilterMissing { .. }

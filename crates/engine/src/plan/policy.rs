@@ -90,10 +90,13 @@ fn group_or_rule(statement: &Statement) -> Result<Option<Changes>, PlanError> {
             "DROP LOAD BALANCE GROUP",
             Change::DropLoadBalanceGroup { name: name(group)?, if_exists: *if_exists, cascade: *cascade },
         ),
-        Statement::CreateRoutingRule { name: rule, route, group } => one(
-            "CREATE ROUTING RULE",
-            Change::CreateRoutingRule { name: name(rule)?, source: words::network(route)?, group: name(group)? },
-        ),
+        Statement::CreateRoutingRule { name: rule, route, group } => Changes {
+            warnings: words::single_address(route).into_iter().collect(),
+            ..one(
+                "CREATE ROUTING RULE",
+                Change::CreateRoutingRule { name: name(rule)?, source: words::network(route)?, group: name(group)? },
+            )
+        },
         Statement::CreateWorkloadRule { name: rule, workload, subclusters, priority } => one(
             "CREATE ROUTING RULE",
             Change::CreateWorkloadRule {
@@ -103,9 +106,16 @@ fn group_or_rule(statement: &Statement) -> Result<Option<Changes>, PlanError> {
                 priority: words::priority(priority.unwrap_or(0))?,
             },
         ),
-        Statement::AlterRoutingRule { target: rule, action } => {
-            one("ALTER ROUTING RULE", Change::AlterRoutingRule { target: target(rule)?, change: rule_change(action)? })
-        }
+        Statement::AlterRoutingRule { target: rule, action } => Changes {
+            warnings: match action {
+                RuleAction::Route(route) => words::single_address(route).into_iter().collect(),
+                _ => Vec::new(),
+            },
+            ..one(
+                "ALTER ROUTING RULE",
+                Change::AlterRoutingRule { target: target(rule)?, change: rule_change(action)? },
+            )
+        },
         Statement::DropRoutingRule { if_exists, target: rule } => {
             one("DROP ROUTING RULE", Change::DropRoutingRule { target: target(rule)?, if_exists: *if_exists })
         }

@@ -109,10 +109,13 @@ fn user_change(user: &Name, parameter: &UserParameter, context: &PlanContext<'_>
     })
 }
 
-/// Profiles and resource pools are kept as they are given, for the tables that show them.
+/// Profiles and resource pools are kept as they are given, for the tables that show them; an empty password is none.
 fn without_effect(parameter: &UserParameter, context: &PlanContext<'_>) -> Result<Option<Warning>, PlanError> {
     let kept = |what: &str| Some(Warning::new(format!("{what} is kept, and has no effect")));
     Ok(match parameter {
+        UserParameter::IdentifiedBy { password, .. } if password.reveal().is_empty() => {
+            Some(Warning::notice("empty string is not a valid password, clearing password"))
+        }
         UserParameter::Profile(Some(profile)) if !profile.0.eq_ignore_ascii_case("default") => {
             kept(&format!("profile \"{}\"", profile.0))
         }

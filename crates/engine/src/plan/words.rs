@@ -7,7 +7,7 @@ use switchyard_catalog::{Host, Name, Network, Policy, Secret, Verifiers};
 use switchyard_dialect::{Ident, OrDefault};
 
 use super::PlanContext;
-use crate::error::{HostFault, PlanError};
+use crate::error::{HostFault, PlanError, Warning};
 use crate::settings;
 
 /// The port of a node or an address that names none.
@@ -103,6 +103,12 @@ pub(super) fn prefix(text: &str) -> Result<IpAddr, PlanError> {
     text.parse().map_err(|_| PlanError::Address { text: text.to_owned(), fault: HostFault::NoPrefix })
 }
 
+/// That a network without a length is one address is right, and seldom what was meant.
+pub(super) fn single_address(text: &str) -> Option<Warning> {
+    let network = parse_network(text).filter(|_| !text.contains('/'))?;
+    Some(Warning::notice(format!("\"{text}\" has no length and is the single address {}", network.net)))
+}
+
 pub(super) fn network(text: &str) -> Result<Network, PlanError> {
     parse_network(text).ok_or_else(|| PlanError::Network { text: text.to_owned() })
 }
@@ -110,6 +116,10 @@ pub(super) fn network(text: &str) -> Result<Network, PlanError> {
 /// Reads a network in CIDR notation; a bare address is /32 or /128, host bits are masked off, and an IPv4-mapped
 /// network is the IPv4 one, since clients' addresses are unmapped too.
 pub fn parse_network(text: &str) -> Option<Network> {
+    // "/08" may be meant as octal, or be a slip.
+    if text.split_once('/').is_some_and(|(_, length)| length.len() > 1 && length.starts_with('0')) {
+        return None;
+    }
     let net = match text.parse::<IpNet>() {
         Ok(net) => net,
         Err(_) => IpNet::from(text.parse::<IpAddr>().ok()?),
@@ -192,6 +202,9 @@ mod tests {
             ("::/0", Some("::/0")),
             ("::ffff:10.0.0.0/104", Some("10.0.0.0/8")),
             ("10.0.0.0/33", None),
+            ("10.0.0.0/08", None),
+            ("10.0.0.0/00", None),
+            ("10.0.0.0/0", Some("0.0.0.0/0")),
             ("300.0.0.0/8", None),
             ("10.0.0.0/-1", None),
             ("example.com", None),

@@ -1,4 +1,4 @@
-//! What is let through to DataFusion: queries, and EXPLAIN of queries.
+//! What is let through to DataFusion: queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -128,14 +128,17 @@ impl Visitor for Calls<'_> {
     }
 }
 
-/// Refuses all but queries and EXPLAIN of queries.
+/// Refuses all but queries. What EXPLAIN would show is of the engine's insides, and nothing that an operator could act on.
 pub(super) fn check(statement: &Statement) -> Result<(), QueryError> {
     match statement {
         Statement::Query(query) => check_query(query),
-        Statement::Explain { statement, .. } => match statement.as_ref() {
-            Statement::Query(query) => check_query(query),
-            other => Err(QueryError::refused(&format!("EXPLAIN {}", keyword(other)))),
-        },
+        Statement::Explain { .. } => Err(QueryError {
+            hint: Some(
+                "Tables here are small, and read whole. describe_load_balance_decision says why a client goes where."
+                    .to_owned(),
+            ),
+            ..QueryError::refused("EXPLAIN")
+        }),
         other => Err(QueryError::refused(&keyword(other))),
     }
 }
@@ -159,6 +162,10 @@ const REFERENCES_MAX: u64 = 1_000;
 fn check_size(query: &Query) -> Result<(), QueryError> {
     let mut sizes = Sizes::default();
     let _: ControlFlow<()> = query.visit(&mut sizes);
+    if sizes.depth_max > CHAIN_MAX {
+        let message = format!("WITH queries refer to one another over more than {CHAIN_MAX} steps");
+        return Err(QueryError::new(SqlState::StatementTooComplex, message));
+    }
     let total = sizes.of(query);
     if total <= REFERENCES_MAX {
         return Ok(());
@@ -168,19 +175,37 @@ fn check_size(query: &Query) -> Result<(), QueryError> {
     Err(QueryError::new(SqlState::StatementTooComplex, message))
 }
 
-/// WITH queries by name, with the table references each stands for.
+/// How many WITH queries may refer to one another in a row: each becomes a part of the plan inside the one before, and
+/// planning takes memory with the square of that depth.
+const CHAIN_MAX: u64 = 64;
+
+/// WITH queries by name, with the table references each stands for, and over how many steps it refers to others.
 #[derive(Default)]
-struct Sizes(BTreeMap<String, u64>);
+struct Sizes {
+    named: BTreeMap<String, (u64, u64)>,
+    depth_max: u64,
+}
 
 impl Sizes {
     fn of(&self, query: &Query) -> u64 {
         let mut total = 0u64;
         let _: ControlFlow<()> = visit_relations(query, |name| {
-            let own = last_part(name).and_then(|name| self.0.get(&name.to_lowercase()).copied());
-            total = total.saturating_add(own.unwrap_or(1));
+            let own = last_part(name).and_then(|name| self.named.get(&name.to_lowercase()).copied());
+            total = total.saturating_add(own.map_or(1, |(size, _)| size));
             ControlFlow::Continue(())
         });
         total
+    }
+
+    /// The steps from a query to the last WITH query it refers to.
+    fn depth(&self, query: &Query) -> u64 {
+        let mut depth = 0;
+        let _: ControlFlow<()> = visit_relations(query, |name| {
+            let own = last_part(name).and_then(|name| self.named.get(&name.to_lowercase()).copied());
+            depth = depth.max(own.map_or(0, |(_, depth)| depth));
+            ControlFlow::Continue(())
+        });
+        depth
     }
 }
 
@@ -189,10 +214,11 @@ impl Visitor for Sizes {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         for table in query.with.iter().flat_map(|with| &with.cte_tables) {
-            let size = self.of(&table.query).max(1);
+            let (size, depth) = (self.of(&table.query).max(1), self.depth(&table.query).saturating_add(1));
+            self.depth_max = self.depth_max.max(depth);
             let name = table.alias.name.value.to_lowercase();
-            let known = self.0.entry(name).or_default();
-            *known = (*known).max(size);
+            let known = self.named.entry(name).or_default();
+            *known = (known.0.max(size), known.1.max(depth));
         }
         ControlFlow::Continue(())
     }

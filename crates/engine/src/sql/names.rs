@@ -21,7 +21,6 @@ pub(super) fn columns(statement: &Statement, schema: &DFSchema) -> Vec<OutputCol
     let named: Option<Vec<String>> = items.and_then(|items| items.iter().map(name_of_item).collect());
     let fields = schema.fields();
     let named = named.filter(|names| names.len() == fields.len());
-    let plain = matches!(statement, Statement::Explain { .. });
     let origins = Origins::of_statement(statement);
     fields
         .iter()
@@ -30,7 +29,6 @@ pub(super) fn columns(statement: &Statement, schema: &DFSchema) -> Vec<OutputCol
             let own = named.as_ref().and_then(|names| names.get(index));
             let name = match own {
                 Some(name) => name.clone(),
-                None if plain && field.name() == "plan" => "QUERY PLAN".to_owned(),
                 None => field.name().clone(),
             };
             OutputColumn { name, kind: pg_type(field), origin: origins.of(index, schema) }

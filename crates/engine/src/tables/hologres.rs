@@ -95,7 +95,7 @@ pub(super) const TABLES: &[SystemTable] = &[
             column("start_query_cost", Kind::Int4, "Milliseconds until its first row could be read."),
             column("get_next_cost", Kind::Int4, "Milliseconds in which its rows were read and sent."),
             column("extended_cost", Kind::Text, "NULL: not measured."),
-            column("plan", Kind::Text, "NULL: not kept; EXPLAIN shows it."),
+            column("plan", Kind::Text, "NULL: not kept."),
             column("statistics", Kind::Text, "NULL: not measured."),
             column("visualization_info", Kind::Text, "NULL: not kept."),
             column("query_detail", Kind::Text, "NULL: not kept."),

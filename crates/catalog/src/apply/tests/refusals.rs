@@ -216,7 +216,7 @@ fn users() {
     refused(&[
         (create_user("MIRA"), r#"Object "MIRA" already exists"#),
         (create_user("etl"), r#"Object "etl" already exists"#),
-        (create_user("public"), r#"Object "public" already exists"#),
+        (create_user("public"), r#"role name "public" is reserved"#),
         (
             Change::CreateUser { name: name("root"), superuser: true, changes: Vec::new() },
             r#"User "root" cannot be a superuser: "dbadmin" is the only one"#,
@@ -494,4 +494,35 @@ fn one_refusal_undoes_what_came_before_it() {
     let error = catalog.apply(&[create_user("new"), create_user("other"), create_user("NEW")]).unwrap_err();
     assert_eq!(error, CatalogError::Exists { kind: ObjectKind::User, name: name("new") });
     assert_eq!(catalog.users().named(&name("new")), None);
+}
+
+#[test]
+fn cascade_says_what_it_did() {
+    let told = |change: Change| {
+        let notices = sample().apply(&[change]).unwrap().notices;
+        notices.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told(drop_address("a1", true)),
+        [r#"also changed with the drop of network address "a1": load balance group "by_address""#]
+    );
+    assert_eq!(
+        told(drop_group("by_address", true)),
+        [r#"also dropped with the drop of load balance group "by_address": routing rule "campus""#]
+    );
+    let node = told(drop_node("n1", true));
+    assert!(node[0].starts_with(r#"also dropped with the drop of node "n1": network address "a1", "#), "{node:?}");
+    assert!(node[1].starts_with(r#"also changed with the drop of node "n1": table group "tg", "#), "{node:?}");
+}
+
+#[test]
+fn some_names_are_nobody_s() {
+    for reserved in ["none", "ALL", "Public", "default"] {
+        for change in
+            [create_user(reserved), create_role(reserved), alter_user("mira", UserChange::Rename(name(reserved)))]
+        {
+            let error = sample().apply(&[change]).unwrap_err();
+            assert_eq!(error, CatalogError::Reserved { name: name(reserved) });
+        }
+    }
 }

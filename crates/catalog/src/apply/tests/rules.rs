@@ -115,7 +115,7 @@ fn an_interface_leaves_node_definitions_and_a_subnet_the_database() {
 fn drop_if_exists_says_when_there_was_nothing() {
     let drop = |names| Change::DropUsers { names, if_exists: true, cascade: true };
     let applied = sample().apply(&[drop(names(&["nobody", "mira"]))]).unwrap();
-    assert_eq!(applied.notices, [Notice::Skipped { kind: ObjectKind::User, name: name("nobody") }]);
+    assert_eq!(applied.notices.first(), Some(&Notice::Skipped { kind: ObjectKind::User, name: name("nobody") }));
     assert_eq!(applied.notices.first().unwrap().to_string(), "user \"nobody\" does not exist, skipping");
     let nothing = sample().apply(&[drop(names(&["nobody"]))]).unwrap();
     assert_eq!(nothing.notices, [Notice::NothingDropped { kind: ObjectKind::User, name: name("nobody") }]);
@@ -298,7 +298,23 @@ fn a_table_group_that_lacks_workers_keeps_its_replica_count() {
     let degraded = sample()
         .apply(&[set_replica_count("tg", 4), Change::DrainSubcluster { name: Some(name("sc_a")), draining: true }])
         .unwrap();
-    assert_eq!(degraded.notices, [Notice::Degraded { table_group: name("tg"), replica_count: 4, workers: 3 }]);
+    assert_eq!(degraded.notices, [Notice::Degraded { table_groups: vec![(name("tg"), 4)], workers: 3 }]);
+    assert_eq!(
+        degraded.notices.first().unwrap().to_string(),
+        r#"table group "tg" wants 4 replicas of each shard, but there are 3 workers"#
+    );
+    // Of many, one notice.
+    let both = sample()
+        .apply(&[
+            set_replica_count("tg", 4),
+            set_replica_count("tg_second", 4),
+            Change::DrainSubcluster { name: Some(name("sc_a")), draining: true },
+        ])
+        .unwrap();
+    assert_eq!(
+        both.notices.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        [r#"table groups want more replicas of each shard than there are workers (3): "tg" (4), "tg_second" (4)"#]
+    );
     check_invariants(&degraded.catalog);
     assert_eq!(degraded.catalog.table_groups().named(&name("tg")).unwrap().replica_count, 4);
     assert_eq!(versions(&degraded.catalog), versions(&sample()) + 2);
