@@ -114,6 +114,7 @@ fn who_may(text: &str) -> &'static str {
         "Himself" => "the superuser, and the user himself",
         "AdminOf" | "AdminOption" => "the superuser, and who has the roles with ADMIN OPTION",
         "Grantee" => "the superuser, and who was granted it",
+        "Member" => "who has the role",
         "OwnSession" => "the superuser, and everybody for the own sessions",
         other => unreachable!("{text}: {other}"),
     }
