@@ -63,11 +63,11 @@ fn by_rule(catalog: &Catalog, trace: &Trace, lines: &mut Vec<String>) {
     for (index, target) in stage.available.iter().enumerate() {
         lines.push(format!("({index}) LB Address: [{}]:{}", target.host, target.port));
     }
+    if let Outcome::Go(..) = &trace.decision.outcome {
+        lines.extend(stage.chosen.map(|index| format!("Chose address at position [{index}]")));
+    }
     lines.push(match &trace.decision.outcome {
-        Outcome::Go(target, _) => {
-            lines.extend(stage.chosen.map(|index| format!("Chose address at position [{index}]")));
-            success("Routing table decision", target)
-        }
+        Outcome::Go(target, _) => success("Routing table decision", target),
         Outcome::Stay(StayReason::PolicyNone) => "Routing table decision: The policy of the matched group is NONE; \
                                                   connection stays on the current node."
             .to_owned(),
