@@ -27,6 +27,8 @@ mod psql;
 mod python;
 #[path = "it/restart.rs"]
 mod restart;
+#[path = "it/vertica.rs"]
+mod vertica;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use switchyard_testkit::{Server, ServerOptions, Store};
@@ -49,6 +51,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(psql::trials());
     trials.extend(python::trials());
     trials.extend(restart::trials());
+    trials.extend(vertica::trials());
     libtest_mimic::run(&arguments, trials).exit()
 }
 
