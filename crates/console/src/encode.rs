@@ -2,6 +2,7 @@
 
 mod array;
 mod numeric;
+pub(crate) mod vertica;
 
 use bytes::{BufMut, BytesMut};
 use jiff::Timestamp;
@@ -104,16 +105,25 @@ impl FieldFormat {
     }
 }
 
-/// What is needed to write a row: the types, the formats, the time zone.
+/// How a session's rows are written.
+#[derive(Debug, Clone)]
+pub(crate) struct Style {
+    /// The zone that moments are shown in.
+    pub(crate) zone: TimeZone,
+    /// For clients of Vertica: whether in binary. They want the same of all columns.
+    pub(crate) vertica: Option<bool>,
+}
+
+/// What is needed to write a row: the types, the formats, the style.
 #[derive(Debug, Clone)]
 pub(crate) struct RowShape {
     columns: Vec<(PgType, FieldFormat)>,
-    zone: TimeZone,
+    style: Style,
 }
 
 impl RowShape {
-    pub(crate) fn new(columns: Vec<(PgType, FieldFormat)>, zone: TimeZone) -> Self {
-        Self { columns, zone }
+    pub(crate) fn new(columns: Vec<(PgType, FieldFormat)>, style: Style) -> Self {
+        Self { columns, style }
     }
 
     /// Writes a row as the protocol sends it; nothing, when there is an error.
@@ -121,6 +131,9 @@ impl RowShape {
     /// # Errors
     /// When a value has no binary form.
     pub(crate) fn write(&self, out: &mut BytesMut, values: &[Scalar]) -> Result<(), ClientError> {
+        if let Some(binary) = self.style.vertica {
+            return vertica::write_row(out, values, &self.columns, &self.style.zone, binary);
+        }
         let start = out.len();
         out.put_u8(b'D');
         out.put_u32(0);
@@ -143,7 +156,7 @@ impl RowShape {
                 continue;
             }
             match format {
-                FieldFormat::Text => text(out, value, *kind, &self.zone),
+                FieldFormat::Text => text(out, value, *kind, &self.style.zone),
                 FieldFormat::Binary => binary(out, value, *kind)?,
             }
             put_length(out, at, false)?;
@@ -155,7 +168,7 @@ impl RowShape {
     pub(crate) fn texts(&self, values: &[Scalar]) -> Vec<Option<String>> {
         let shown = |(value, (kind, _)): (&Scalar, &(PgType, FieldFormat))| {
             let mut bytes = BytesMut::new();
-            text(&mut bytes, value, *kind, &self.zone);
+            text(&mut bytes, value, *kind, &self.style.zone);
             (!matches!(value, Scalar::Null)).then(|| String::from_utf8_lossy(&bytes).into_owned())
         };
         values.iter().zip(&self.columns).map(shown).collect()

@@ -2,10 +2,21 @@
 
 use bytes::BytesMut;
 use switchyard_engine::{ClientError, Severity, SqlState, Warning};
-use switchyard_wire::answer;
+use switchyard_wire::{answer, vertica};
 
-/// Writes an error.
-pub(crate) fn put_error(out: &mut BytesMut, error: &ClientError) {
+/// Writes an error, to a client of Vertica as such know them.
+pub(crate) fn put_error(out: &mut BytesMut, error: &ClientError, to_vertica: bool) {
+    if to_vertica {
+        let fields = vertica::Fields {
+            severity: error.severity.as_str(),
+            sqlstate: error.sqlstate.code(),
+            message: &error.message,
+            detail: error.detail.as_deref(),
+            hint: error.hint.as_deref(),
+            position: error.position,
+        };
+        return vertica::report(out, b'E', &fields);
+    }
     // Vertica's word is for people; drivers read the other field and know only PostgreSQL's.
     let plain = if error.severity == Severity::Rollback { Severity::Error } else { error.severity };
     let mut fields = vec![
@@ -22,8 +33,12 @@ pub(crate) fn put_error(out: &mut BytesMut, error: &ClientError) {
 }
 
 /// Writes a warning or notice.
-pub(crate) fn put_notice(out: &mut BytesMut, warning: &Warning) {
+pub(crate) fn put_notice(out: &mut BytesMut, warning: &Warning, to_vertica: bool) {
     let (severity, code) = if warning.notice { ("NOTICE", "00000") } else { ("WARNING", warning.sqlstate.code()) };
+    if to_vertica {
+        let fields = vertica::Fields { severity, sqlstate: code, message: &warning.message, ..Default::default() };
+        return vertica::report(out, b'N', &fields);
+    }
     answer::report(out, b'N', &[(b'S', severity), (b'V', severity), (b'C', code), (b'M', &warning.message)]);
 }
 

@@ -145,7 +145,8 @@ pub(crate) fn shown(entry: &Arc<SessionEntry>) -> LiveSession {
         authentication_name: entry.record.as_ref().map(|record| record.name.to_string()).unwrap_or_default(),
         authentication_id: entry.record.as_ref().map(|record| record.id.as_i64()),
         tls: entry.tls.as_ref().map(shown_tls),
-        protocol: i64::from(entry.version.major) << 16 | i64::from(entry.version.minor),
+        protocol: entry.version.code().into(),
+        protocol_requested: entry.vertica.map_or(entry.version, |wishes| wishes.requested).code().into(),
         workload: activity.workload.unwrap_or_default(),
         startup: activity.startup,
     }

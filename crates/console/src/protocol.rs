@@ -8,6 +8,7 @@ mod portal;
 mod prepared;
 mod simple;
 mod statements;
+mod vertica;
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -24,12 +25,14 @@ use tracing::debug;
 
 use crate::Console;
 use crate::channels::Notification;
-use crate::encode::{FieldFormat, field};
-use crate::error::{canceled, put_error};
+use crate::encode;
+use crate::encode::{FieldFormat, Style, field};
+use crate::error::canceled;
 use crate::session::{Answer, Outcome, PortalEvent, Session};
 use line::{Ended, Failure, Line};
 use portal::{Portal, Reading};
 use prepared::Prepared;
+use vertica::Vertica;
 
 /// Serves a client that has been told AuthenticationOk, until it goes or is sent away.
 pub(crate) async fn run<S>(console: Arc<Console>, client: Client<S>)
@@ -41,12 +44,20 @@ where
     let secret = place.secret().to_vec();
     let mut line = Line::new(stream, leftover, Arc::clone(&entry));
     let opened = check_database(&console, database.as_deref(), parameters)
-        .and_then(|parameters| Session::open(Arc::clone(&console), place, &parameters));
+        .and_then(|parameters| vertica::open(Arc::clone(&console), place, parameters));
     let (session, warnings) = match opened {
         Ok(opened) => opened,
         Err(error) => return line.farewell(&error.fatal()).await,
     };
-    let mut served = Served { line, session, entry, statements: HashMap::new(), portals: HashMap::new(), skips: false };
+    let mut served = Served {
+        line,
+        session,
+        vertica: Vertica::of(&entry),
+        entry,
+        statements: HashMap::new(),
+        portals: HashMap::new(),
+        skips: false,
+    };
     served.line.notices(&warnings);
     served.reports();
     backend_key_data(&mut served.line.out, served.entry.process_id, &secret);
@@ -94,6 +105,8 @@ struct Served<S> {
     line: Line<S>,
     session: Session,
     entry: Arc<SessionEntry>,
+    /// What is kept besides of a client of Vertica.
+    vertica: Option<Vertica>,
     /// By name; none for a text without a statement.
     statements: HashMap<String, Option<Arc<Prepared>>>,
     portals: HashMap<String, Portal>,
@@ -133,6 +146,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     }
 
     async fn message(&mut self, kind: u8, body: &[u8]) -> Result<(), Ended> {
+        if self.vertica.is_some() {
+            return self.vertica_message(kind, body).await;
+        }
         let message = match frontend::read(kind, body) {
             Err(error @ WireError::MessageKind(_)) => return Err(error.into()),
             message => message,
@@ -144,6 +160,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             Ok(message) => self.answer(message).await,
             Err(error) => Err(ClientError::new(SqlState::ProtocolViolation, error.to_string()).into()),
         };
+        self.answered(kind, answered).await
+    }
+
+    async fn answered(&mut self, kind: u8, answered: Result<(), Failure>) -> Result<(), Ended> {
         match answered {
             Ok(()) => Ok(()),
             Err(Failure::Ended(ended)) => Err(ended),
@@ -174,7 +194,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         let notices = std::mem::take(&mut error.notices_before);
         let notices: Vec<_> = notices.into_iter().map(switchyard_engine::Warning::notice).collect();
         self.line.notices(&notices);
-        put_error(&mut self.line.out, &error);
+        self.line.error(&error);
         if error.severity == Severity::Fatal {
             self.line.flush().await?;
             return Err(Ended::Closed);
@@ -208,7 +228,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
 
     /// Tells of settings that are other than last told.
     fn reports(&mut self) {
-        for (name, value) in self.session.reports() {
+        let news = if self.vertica.is_some() { self.vertica_reports() } else { self.session.reports() };
+        for (name, value) in news {
             parameter_status(&mut self.line.out, name, &value);
         }
     }
@@ -222,6 +243,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         values: &[Parameter],
         mut interrupted: Pin<&mut Notified<'_>>,
     ) -> Result<Answer, Failure> {
+        if self.vertica.is_some() && matches!(parsed.statement, Statement::Listen(_)) {
+            return Err(vertica::no_listen().into());
+        }
         if let Statement::Execute { name, arguments } = &parsed.statement {
             let bound = self.bind_prepared(&name.0, arguments, values, interrupted.as_mut()).await?;
             return self.start_one(&bound.source, &bound.parsed, &bound.values, interrupted).await;
@@ -334,6 +358,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             self.statements.clear();
             self.portals.clear();
             self.session.listening.unlisten_all();
+            self.vertica.iter_mut().for_each(Vertica::forget);
         }
     }
 
@@ -389,7 +414,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         error.into()
     }
 
+    /// How the rows of this session are written.
+    fn style(&self) -> Style {
+        Style { zone: self.session.zone(), vertica: self.vertica.as_ref().map(Vertica::binary) }
+    }
+
+    /// Says that a statement is done. Clients of Vertica are told no counts, but what has changed by it.
+    fn complete(&mut self, tag: &str) {
+        let mut tag = tag;
+        if self.vertica.is_some() {
+            self.reports();
+            tag = tag.trim_end_matches(|character: char| character.is_ascii_digit() || character == ' ');
+        }
+        answer::command_complete(&mut self.line.out, tag);
+    }
+
     fn describe_rows(&mut self, columns: &[OutputColumn], formats: &[FieldFormat]) {
+        if let Some(vertica) = &self.vertica {
+            let fields = columns.iter().map(|column| encode::vertica::field(column, vertica.binary()));
+            return switchyard_wire::vertica::answer::row_description(&mut self.line.out, fields);
+        }
         let format = |index| formats.get(index).copied().unwrap_or(FieldFormat::Text);
         let fields = columns.iter().enumerate().map(|(index, column)| field(column, format(index)));
         answer::row_description(&mut self.line.out, fields);

@@ -298,6 +298,11 @@ impl Session {
         usize::try_from(settings::int_of(setting, &self.state, &self.catalog())).unwrap_or(usize::MAX)
     }
 
+    /// The value of a setting, as SHOW has it.
+    pub(crate) fn setting(&self, name: &str) -> String {
+        settings::value_of(name, &self.state, &self.catalog())
+    }
+
     /// Ends the transaction of one string, if BEGIN has not made it a real one.
     pub(crate) async fn end_implicit(&mut self, failed: bool) -> Result<(), ClientError> {
         if self.transaction.as_ref().is_none_or(|transaction| transaction.explicit) {
@@ -598,7 +603,7 @@ impl Session {
             TransactionPlan::Begin { tag, modes } => Ok(self.begin(tag, modes)),
             TransactionPlan::Commit => self.end_by_commit().await,
             TransactionPlan::Rollback => {
-                let warnings = if self.in_transaction() { Vec::new() } else { vec![no_transaction()] };
+                let warnings = self.missing_transaction();
                 self.roll_back();
                 Ok(Outcome { warnings, ..Outcome::tag("ROLLBACK") })
             }
@@ -663,9 +668,15 @@ impl Session {
             self.roll_back();
             return Ok(Outcome::tag("ROLLBACK"));
         }
-        let warnings = if self.in_transaction() { Vec::new() } else { vec![no_transaction()] };
+        let warnings = self.missing_transaction();
         self.commit().await?;
         Ok(Outcome { warnings, ..Outcome::tag("COMMIT") })
+    }
+
+    /// What a session is told that ends a transaction where there is none: nothing, when its statements are not to
+    /// commit by themselves. They do, but its client must say COMMIT again and again.
+    fn missing_transaction(&self) -> Vec<Warning> {
+        if self.in_transaction() || self.setting("autocommit") == "off" { Vec::new() } else { vec![no_transaction()] }
     }
 
     fn open_transaction(&mut self, verb: &str) -> Result<&mut Transaction, ClientError> {

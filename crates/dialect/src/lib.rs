@@ -15,6 +15,8 @@ pub use ast::*;
 pub use error::{ErrorKind, SyntaxError};
 pub use function::{MetaFunction, Procedure};
 pub use grammar::{PRODUCTIONS, Production};
-pub use parser::{Parsed, STATEMENT_BYTES_MAX, bind, parameter_count, parse, parse_template};
+pub use parser::{
+    Numbered, Parsed, STATEMENT_BYTES_MAX, bind, number_placeholders, parameter_count, parse, parse_template,
+};
 pub use printer::{Redacted, quote_ident, quote_literal};
 pub use secrets::mask_login;

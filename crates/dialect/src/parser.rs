@@ -12,6 +12,7 @@ mod grant;
 mod group;
 mod lexer;
 mod parameters;
+mod placeholders;
 mod portal;
 mod rule;
 mod session;
@@ -26,6 +27,7 @@ use crate::words;
 use cursor::{Cursor, Place, Result};
 use lexer::Lexer;
 pub use parameters::{bind, parameter_count, parse_template};
+pub use placeholders::{Numbered, number_placeholders};
 
 /// The longest text that is read, in bytes.
 pub const STATEMENT_BYTES_MAX: usize = 16 << 20;

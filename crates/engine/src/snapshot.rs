@@ -64,6 +64,8 @@ pub struct LiveSession {
     pub tls: Option<LiveTls>,
     /// `major << 16 | minor`.
     pub protocol: i64,
+    /// The same, as the client asked for.
+    pub protocol_requested: i64,
     /// The workload in force; empty when none.
     pub workload: String,
     /// The parameters of the startup packet, in order.
@@ -93,6 +95,19 @@ pub struct ClientCertificate {
 }
 
 impl LiveSession {
+    /// A parameter of the startup packet; empty when it was not given.
+    pub(crate) fn told(&self, parameter: &str) -> &str {
+        self.startup.iter().find(|(name, _)| name == parameter).map_or("", |(_, value)| value.as_str())
+    }
+
+    /// What the client calls itself: most of PostgreSQL's by `application_name`.
+    pub(crate) fn client_type(&self) -> &str {
+        match self.told("client_type") {
+            "" => &self.application,
+            told => told,
+        }
+    }
+
     /// As `SESSIONS.SSL_STATE` has it.
     pub(crate) fn ssl_state(&self) -> &'static str {
         match &self.tls {

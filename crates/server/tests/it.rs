@@ -35,6 +35,8 @@ mod python;
 mod restart;
 #[path = "it/rights.rs"]
 mod rights;
+#[path = "it/vertica.rs"]
+mod vertica;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use switchyard_testkit::{Server, ServerOptions, Store};
@@ -60,6 +62,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(python::trials());
     trials.extend(restart::trials());
     trials.extend(rights::trials());
+    trials.extend(vertica::trials());
     libtest_mimic::run(&arguments, trials).exit()
 }
 

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use rustls::ServerConfig;
-use switchyard_wire::{FrameHeader, Proxied, Report, Untyped, WireError, frame, message, proxy_header, untyped};
+use switchyard_wire::{
+    FrameHeader, Proxied, Report, Untyped, WireError, frame, message, proxy_header, untyped, vertica,
+};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -27,11 +29,13 @@ pub(crate) struct Connection<S> {
     stream: Option<Secured<S>>,
     read: BytesMut,
     write: BytesMut,
+    /// Whether the client speaks Vertica's protocol, as far as is known yet.
+    vertica: bool,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(crate) fn new(stream: S) -> Self {
-        Self { stream: Some(Secured::Plain(stream)), read: BytesMut::new(), write: BytesMut::new() }
+        Self { stream: Some(Secured::Plain(stream)), read: BytesMut::new(), write: BytesMut::new(), vertica: false }
     }
 
     /// Begins TLS: with the bytes read already, which can be nothing else.
@@ -100,6 +104,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 
+    /// The client speaks Vertica's protocol, and is told what goes wrong in it.
+    pub(crate) fn speak_vertica(&mut self) {
+        self.vertica = true;
+    }
+
     /// Whether bytes are here that were not used yet.
     pub(crate) fn has_unread(&self) -> bool {
         !self.read.is_empty()
@@ -119,8 +128,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     fn write_only(&mut self, report: Option<&Report>) {
         self.write.clear();
-        if let Some(report) = report {
-            message::error_response(&mut self.write, report);
+        match report {
+            Some(report) if self.vertica => vertica::error_response(&mut self.write, report),
+            Some(report) => message::error_response(&mut self.write, report),
+            None => {}
         }
     }
 

@@ -19,6 +19,9 @@ pub enum PasswordFailure {
     /// The user has no password.
     #[error("the user has no password")]
     PasswordUnset,
+    /// What the catalog keeps of the password is not what the client proves.
+    #[error("the stored verifier is of another kind than the client proves; set the password anew, or use TLS")]
+    VerifierOfAnotherKind,
     /// What the catalog keeps of the password cannot be read.
     #[error("the stored verifier of the user is damaged")]
     VerifierDamaged,
@@ -114,6 +117,9 @@ pub enum SessionError {
     /// The user is locked.
     #[error("user account \"{0}\" is locked")]
     UserLocked(Name),
+    /// The password was right and has expired.
+    #[error("the password of user \"{0}\" has expired")]
+    PasswordExpired(Name),
     /// The password was refused.
     #[error("password authentication failed for user \"{user}\"")]
     Password {
@@ -129,6 +135,9 @@ pub enum SessionError {
     /// The client chose a mechanism it was not offered.
     #[error("client selected an invalid SASL authentication mechanism")]
     Mechanism,
+    /// Another message came than a password.
+    #[error("expected password response, got message type {0}")]
+    PasswordExpected(u8),
     /// Another message came than the one expected.
     #[error("expected SASL response, got message type {0}")]
     MessageUnexpected(u8),
@@ -169,6 +178,7 @@ impl SessionError {
             | Self::RequestRepeated(_)
             | Self::ProtocolUnnamed
             | Self::Mechanism
+            | Self::PasswordExpected(_)
             | Self::MessageUnexpected(_) => SqlState::ProtocolViolation,
             Self::Replication => SqlState::FeatureNotSupported,
             Self::LoginsMax { .. } | Self::ConnectionsMax { .. } | Self::ConnectionsReserved { .. } => {
@@ -182,7 +192,7 @@ impl SessionError {
             | Self::ClientCertificate(_)
             | Self::UserUnknown(_)
             | Self::UserLocked(_) => SqlState::InvalidAuthorization,
-            Self::Password { .. } => SqlState::InvalidPassword,
+            Self::Password { .. } | Self::PasswordExpired(_) => SqlState::InvalidPassword,
             Self::Scram(scram) => scram.sqlstate(),
         })
     }

@@ -1,6 +1,7 @@
 //! From the first byte to AuthenticationOk.
 
 mod arrival;
+mod vertica;
 
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use switchyard_wire::message;
 use switchyard_wire::scram::{self, Channel, ClientKey, Exchange, Proven, ScramError};
 use switchyard_wire::startup::Negotiated;
 use switchyard_wire::verifier::MockSecret;
+use switchyard_wire::vertica::{Wishes, authentication};
 use switchyard_wire::{CancelKey, ScramVerifier, Startup, Version};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
@@ -281,17 +283,15 @@ where
             },
         },
     };
-    let Arrival { mut startup, peer, channel, given, .. } = *arrival;
-    let Negotiated { version, options_unknown, tell } = startup.negotiate();
-    if tell {
-        message::negotiate_protocol_version(connection.out(), version, &options_unknown);
-    }
+    let Arrival { mut startup, peer, channel, given, asked_vertica, .. } = *arrival;
+    let (version, wishes) = settle_protocol(connection, &mut startup, asked_vertica)?;
     check_replication(&startup)?;
     let named = |name| startup.parameter(name).filter(|value| !value.is_empty());
     let user_name = named("user").ok_or(SessionError::UserMissing)?;
     let database = named("database").map(str::to_owned);
     let application = named("application_name").or(named("client_label")).unwrap_or_default().to_owned();
-    let login = Login { peer, user_name, database: database.as_deref(), channel: channel.as_ref() };
+    let login =
+        Login { peer, user_name, database: database.as_deref(), channel: channel.as_ref(), vertica: wishes.is_some() };
     let Authenticated { user, method, record, client_key } = authenticate(connection, &login, context).await?;
     let new = NewSession {
         user: user.id,
@@ -300,6 +300,7 @@ where
         client: peer.address(),
         database: database.clone(),
         version,
+        vertica: wishes,
         application,
         tls: channel.map(|channel| channel.facts),
         method,
@@ -312,6 +313,29 @@ where
     let Startup { parameters, .. } = startup;
     let login = LoggedIn { peer, user, database, parameters, version, session, client_key };
     Ok(Outcome::LoggedIn(Box::new(login)))
+}
+
+/// Settles whose protocol is spoken, and in which version.
+fn settle_protocol<S>(
+    connection: &mut Connection<S>,
+    startup: &mut Startup,
+    asked_load_balance: bool,
+) -> Result<(Version, Option<Wishes>), SessionError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let wishes = Wishes::of(startup, asked_load_balance);
+    if !matches!(wishes, Ok(None)) {
+        connection.speak_vertica();
+    }
+    if let Some(wishes) = wishes? {
+        return Ok((wishes.effective, Some(wishes)));
+    }
+    let Negotiated { version, options_unknown, tell } = startup.negotiate();
+    if tell {
+        message::negotiate_protocol_version(connection.out(), version, &options_unknown);
+    }
+    Ok((version, None))
 }
 
 fn check_replication(startup: &Startup) -> Result<(), SessionError> {
@@ -328,6 +352,8 @@ struct Login<'a> {
     user_name: &'a str,
     database: Option<&'a str>,
     channel: Option<&'a TlsChannel>,
+    /// Whether the client speaks Vertica's protocol.
+    vertica: bool,
 }
 
 /// Who has logged in, and how.
@@ -364,12 +390,21 @@ where
             AuthenticationMethod::Reject => return Err(SessionError::Rejected { login: login.described() }),
             AuthenticationMethod::Trust => (known()?, None),
             // A failure is final: once they have begun to prove, clients take no other method.
+            AuthenticationMethod::Hash if login.vertica => {
+                (vertica::prove(connection, user, login, context).await?, None)
+            }
             AuthenticationMethod::Hash => prove(connection, user, login, context).await?,
         };
         let (user, client_key) = proven;
         // Only now: whoever cannot prove who he is learns nothing of the account.
         if user.locked {
             return Err(SessionError::UserLocked(user.name.clone()));
+        }
+        // A client of PostgreSQL may log in to choose a new one.
+        if user.password_expired && login.vertica && method == AuthenticationMethod::Hash {
+            authentication::expired(connection.out());
+            connection.flush().await?;
+            return Err(SessionError::PasswordExpired(user.name.clone()));
         }
         return Ok(Authenticated { user, method, record, client_key });
     }

@@ -12,6 +12,7 @@ use dashmap::mapref::entry::Entry;
 use rand::{CryptoRng, RngExt};
 use subtle::ConstantTimeEq;
 use switchyard_catalog::{Authentication, AuthenticationMethod, Name, UserId};
+use switchyard_wire::vertica::Wishes;
 use switchyard_wire::{CancelKey, Version};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
@@ -48,6 +49,8 @@ pub struct NewSession {
     pub database: Option<String>,
     /// The protocol spoken: it decides how long the key for cancelling is.
     pub version: Version,
+    /// What the client asked for, if it speaks Vertica's protocol.
+    pub vertica: Option<Wishes>,
     /// `application_name` or Vertica's `client_label`.
     pub application: String,
     /// What is known of TLS; none without it.
@@ -77,6 +80,8 @@ pub struct SessionEntry {
     pub database: Option<String>,
     /// The protocol spoken.
     pub version: Version,
+    /// What the client asked for, if it speaks Vertica's protocol.
+    pub vertica: Option<Wishes>,
     /// Microseconds since 1970-01-01 UTC.
     pub login_time_us: i64,
     /// What is known of TLS; none without it.
@@ -222,9 +227,11 @@ impl Registry {
         rng: &mut impl CryptoRng,
     ) -> Result<Session, SessionError> {
         self.count_session(new.superuser, limits)?;
+        // Vertica's clients read four bytes, whatever the version.
+        let secret_bytes = if new.vertica.is_none() && new.version >= Version::V3_2 { 32 } else { 4 };
         let (mut process_id, secret) = match new.given {
             Some((process_id, secret)) => (Some(process_id), secret),
-            None => (None, new_secret(new.version, rng)),
+            None => (None, new_secret(secret_bytes, rng)),
         };
         let number = self.number_next.fetch_add(1, Ordering::Relaxed);
         let now = now_us();
@@ -240,6 +247,7 @@ impl Registry {
                 client: new.client,
                 database: new.database,
                 version: new.version,
+                vertica: new.vertica,
                 login_time_us: now,
                 tls: new.tls,
                 method: new.method,
@@ -306,8 +314,8 @@ impl Registry {
     }
 }
 
-fn new_secret(version: Version, rng: &mut impl CryptoRng) -> CancelKey {
-    let mut secret = vec![0; if version >= Version::V3_2 { 32 } else { 4 }];
+fn new_secret(bytes: usize, rng: &mut impl CryptoRng) -> CancelKey {
+    let mut secret = vec![0; bytes];
     rng.fill_bytes(&mut secret);
     secret.into()
 }

@@ -95,6 +95,11 @@ impl ScramVerifier {
         format!("{SCRAM_PREFIX}{}:{salt}${stored_key}:{server_key}", self.iterations)
     }
 
+    /// How many iterations make it of a password.
+    pub fn iterations(&self) -> u32 {
+        self.iterations
+    }
+
     /// Whether this is the verifier of that password.
     pub fn fits(&self, password: &str) -> bool {
         let made = Self::make(password, &self.salt, self.iterations);

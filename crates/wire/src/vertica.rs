@@ -11,6 +11,6 @@ mod types;
 pub mod value;
 
 pub use load_balance::{LOAD_BALANCE_HOST_BYTES_MAX, load_balance};
-pub use report::{Fields, report};
+pub use report::{Fields, error_response, report};
 pub use startup::Wishes;
 pub use types::Type;

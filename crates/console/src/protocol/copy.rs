@@ -189,6 +189,9 @@ fn escaped(line: &mut String, value: &str, delimiter: char) {
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     /// Runs a COPY and sends what it copies.
     pub(super) async fn copy(&mut self, copy: &Copy, source: &Arc<str>, values: &[Parameter]) -> Result<(), Failure> {
+        if self.vertica.is_some() {
+            return Err(super::vertica::no_copy().into());
+        }
         let entry = Arc::clone(&self.entry);
         let mut interrupted = std::pin::pin!(entry.interrupted());
         let mut terminated = std::pin::pin!(entry.terminated());
@@ -199,7 +202,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         let binary = copy.layout.format == CopyFormat::Binary;
         let format = if binary { FieldFormat::Binary } else { FieldFormat::Text };
         let formats = vec![format; query.columns.len()];
-        let mut reading = Reading::of_query(query, Arc::clone(source), &formats, self.session.zone());
+        let mut reading = Reading::of_query(query, Arc::clone(source), &formats, self.style());
         answer::copy_out(&mut self.line.out, binary, reading.columns.len());
         // Clients look for the header at the start of the first row's message, where PostgreSQL has it.
         let mut head = if binary { BINARY_HEADER } else { &[] };

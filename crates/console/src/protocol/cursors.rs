@@ -83,7 +83,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         };
         let format = if facts.binary { FieldFormat::Binary } else { FieldFormat::Text };
         let formats = vec![format; rows.columns.len()];
-        let mut reading = Reading::of_query(rows, source.into(), &formats, self.session.zone());
+        let mut reading = Reading::of_query(rows, source.into(), &formats, self.style());
         if facts.scrolls {
             reading = reading.scrolling(self.session.limit(FETCH_LIMIT));
         }
@@ -158,7 +158,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             () = interrupted => return Err(canceled().into()),
             () = self.entry.terminated() => return Err(Ended::Terminated.into()),
         };
-        let reading = Reading::of_query(rows, source, &portal.formats, self.session.zone());
+        let reading = Reading::of_query(rows, source, &portal.formats, self.style());
         portal.work = Work::Reading(Box::new(reading));
         Ok(())
     }

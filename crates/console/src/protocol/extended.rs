@@ -191,9 +191,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
                         portal.work = Work::Done;
                         return Ok(());
                     }
-                    Answer::Rows(rows) => Reading::of_rows(rows, source, &portal.formats, self.session.zone()),
-                    Answer::Query(query) => Reading::of_query(query, source, &portal.formats, self.session.zone()),
-                    Answer::Fetched(rows) => Reading::of_fetched(rows, source, &portal.formats, self.session.zone()),
+                    Answer::Rows(rows) => Reading::of_rows(rows, source, &portal.formats, self.style()),
+                    Answer::Query(query) => Reading::of_query(query, source, &portal.formats, self.style()),
+                    Answer::Fetched(rows) => Reading::of_fetched(rows, source, &portal.formats, self.style()),
                 };
                 portal.work = Work::Reading(Box::new(reading));
             }

@@ -154,9 +154,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         self.stream.flush().await
     }
 
+    /// Writes an error.
+    pub(crate) fn error(&mut self, error: &ClientError) {
+        put_error(&mut self.out, error, self.entry.vertica.is_some());
+    }
+
     /// Tells the client why it is sent away, if it listens.
     pub(crate) async fn farewell(&mut self, error: &ClientError) {
-        put_error(&mut self.out, error);
+        self.error(error);
         let said = async {
             self.send().await?;
             self.stream.shutdown().await
@@ -167,7 +172,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
 
     pub(crate) fn notices(&mut self, warnings: &[Warning]) {
         for warning in warnings {
-            put_notice(&mut self.out, warning);
+            put_notice(&mut self.out, warning, self.entry.vertica.is_some());
         }
     }
 }

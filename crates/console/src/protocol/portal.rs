@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use futures::stream::{BoxStream, StreamExt};
-use jiff::tz::TimeZone;
 use switchyard_dialect::Parsed;
 use switchyard_engine::plan::Rows;
 use switchyard_engine::{ClientError, OutputColumn, Parameter, PgType, QueryError, QueryRows, Scalar, SqlState};
 
 use super::prepared::Prepared;
-use crate::encode::{FieldFormat, RowShape};
+use crate::encode::{FieldFormat, RowShape, Style};
 use crate::live::now_us;
 use crate::session::{Fetched, columns};
 
@@ -105,13 +104,13 @@ impl Kept {
 
 impl Reading {
     /// The rows of a query.
-    pub(crate) fn of_query(query: QueryRows, source: Arc<str>, formats: &[FieldFormat], zone: TimeZone) -> Self {
+    pub(crate) fn of_query(query: QueryRows, source: Arc<str>, formats: &[FieldFormat], style: Style) -> Self {
         let QueryRows { columns, rows } = query;
-        Self::new(columns, rows, source, "SELECT", formats, zone)
+        Self::new(columns, rows, source, "SELECT", formats, style)
     }
 
     /// A few rows that are known.
-    pub(crate) fn of_rows(rows: Rows, source: Arc<str>, formats: &[FieldFormat], zone: TimeZone) -> Self {
+    pub(crate) fn of_rows(rows: Rows, source: Arc<str>, formats: &[FieldFormat], style: Style) -> Self {
         let columns = columns(&rows);
         let kinds: Vec<PgType> = columns.iter().map(|column| column.kind).collect();
         let known = rows.rows.into_iter().map(move |row| {
@@ -119,13 +118,13 @@ impl Reading {
             Ok(row.into_iter().zip(&kinds).map(value).collect())
         });
         let known = futures::stream::iter(known.collect::<Vec<_>>()).boxed();
-        Self::new(columns, known, source, rows.tag, formats, zone)
+        Self::new(columns, known, source, rows.tag, formats, style)
     }
 
     /// Rows that were fetched from a cursor.
-    pub(crate) fn of_fetched(fetched: Fetched, source: Arc<str>, formats: &[FieldFormat], zone: TimeZone) -> Self {
+    pub(crate) fn of_fetched(fetched: Fetched, source: Arc<str>, formats: &[FieldFormat], style: Style) -> Self {
         let rows = futures::stream::iter(fetched.rows.into_iter().map(Ok)).boxed();
-        Self::new(fetched.columns, rows, source, "FETCH", formats, zone)
+        Self::new(fetched.columns, rows, source, "FETCH", formats, style)
     }
 
     fn new(
@@ -134,9 +133,9 @@ impl Reading {
         source: Arc<str>,
         tag: &'static str,
         formats: &[FieldFormat],
-        zone: TimeZone,
+        style: Style,
     ) -> Self {
-        let shape = shape(&columns, formats, zone);
+        let shape = shape(&columns, formats, style);
         Self { shape, columns, rows, source, tag, place: 0, len: None, back: None }
     }
 
@@ -243,7 +242,7 @@ fn known(text: Option<String>, kind: PgType) -> Scalar {
     }
 }
 
-fn shape(columns: &[OutputColumn], formats: &[FieldFormat], zone: TimeZone) -> RowShape {
+fn shape(columns: &[OutputColumn], formats: &[FieldFormat], style: Style) -> RowShape {
     let format = |index| formats.get(index).copied().unwrap_or(FieldFormat::Text);
-    RowShape::new(columns.iter().enumerate().map(|(index, column)| (column.kind, format(index))).collect(), zone)
+    RowShape::new(columns.iter().enumerate().map(|(index, column)| (column.kind, format(index))).collect(), style)
 }

@@ -28,6 +28,8 @@ pub(crate) struct Prepared {
     /// Absent for a statement of our own with `$1`, which is read when the values are known.
     parsed: Option<Arc<Parsed>>,
     pub(crate) described: Described,
+    /// Its first word, in capitals.
+    pub(crate) verb: String,
     /// Whether it may run in a transaction that failed.
     pub(crate) ends_transaction: bool,
 }
@@ -61,6 +63,7 @@ impl Prepared {
             created_us: now_us(),
             from_sql: false,
             executions: AtomicU64::new(0),
+            verb: verb(&parsed.text),
             parsed: (template == 0).then(|| Arc::new(parsed)),
             described,
             ends_transaction,
@@ -113,6 +116,12 @@ impl Prepared {
         }
         (0..columns).map(|index| format_of(codes, index)).collect()
     }
+}
+
+/// The first word of a statement, in capitals; what begins with none is a query in parentheses.
+fn verb(text: &str) -> String {
+    let word = text.split(|character: char| !character.is_ascii_alphabetic()).next().unwrap_or_default();
+    if word.is_empty() { "SELECT".to_owned() } else { word.to_ascii_uppercase() }
 }
 
 /// Checks how many parameters and formats came with a Bind message.

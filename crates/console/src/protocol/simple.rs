@@ -50,20 +50,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         let mut formats = Vec::new();
         let mut reading = match self.start(source, parsed, &[], interrupted.as_mut()).await? {
             Answer::Tag(tag) => {
-                answer::command_complete(&mut self.line.out, &tag);
+                self.complete(&tag);
                 return Ok(());
             }
-            Answer::Rows(rows) => Reading::of_rows(rows, Arc::clone(source), &[], self.session.zone()),
-            Answer::Query(query) => Reading::of_query(query, Arc::clone(source), &[], self.session.zone()),
+            Answer::Rows(rows) => Reading::of_rows(rows, Arc::clone(source), &[], self.style()),
+            Answer::Query(query) => Reading::of_query(query, Arc::clone(source), &[], self.style()),
             Answer::Fetched(rows) => {
                 let format = if rows.binary { FieldFormat::Binary } else { FieldFormat::Text };
                 formats = vec![format; rows.columns.len()];
-                Reading::of_fetched(rows, Arc::clone(source), &formats, self.session.zone())
+                Reading::of_fetched(rows, Arc::clone(source), &formats, self.style())
             }
         };
         self.describe_rows(&reading.columns, &formats);
         let (count, _) = self.deliver(&mut reading, 0, interrupted.as_mut()).await?;
-        answer::command_complete(&mut self.line.out, &reading.tag(count));
+        let tag = reading.tag(count);
+        self.complete(&tag);
         Ok(())
     }
 }

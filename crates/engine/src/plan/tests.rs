@@ -82,6 +82,8 @@ impl Bench {
                 (step.tag, step.answer)
             }
             Plan::Rows(rows) | Plan::Order(_, rows) => (rows.tag, Some(rows)),
+            // What only a session has: cursors, prepared statements, channels.
+            Plan::SessionObject => ("", None),
             Plan::Transaction(step) => {
                 let tag = match step {
                     Transaction::Begin { tag, modes } => {

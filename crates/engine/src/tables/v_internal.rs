@@ -13,6 +13,11 @@ const SESSION_START: &[Column] = &[
     column("client_pid", Kind::Int, "The backend process id."),
     column("client_label", Kind::Varchar, "Set by the client."),
     column("authentication_method", Kind::Varchar, "How it proved who it is."),
+    column("client_type", Kind::Varchar, "As the client tells it: client_type, or else application_name."),
+    column("client_version", Kind::Varchar, "As the client tells it."),
+    column("client_os", Kind::Varchar, "As the client tells it."),
+    column("client_os_user_name", Kind::Varchar, "As the client tells it."),
+    column("client_os_hostname", Kind::Varchar, "As the client tells it."),
 ];
 
 pub(super) const TABLES: &[SystemTable] = &[
@@ -113,6 +118,11 @@ fn push(snapshot: &Snapshot, rows: &mut Rows, session: &LiveSession, time_us: i6
         session.process_id.into(),
         session.label.as_str().into(),
         session.authentication_method.as_str().into(),
+        session.client_type().into(),
+        session.told("client_version").into(),
+        session.told("client_os").into(),
+        session.told("client_os_user_name").into(),
+        session.told("client_os_hostname").into(),
     ])
 }
 

@@ -24,7 +24,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// A server with certificates, for clients with and without.
-fn secured(authority: &Authority) -> anyhow::Result<Server> {
+pub fn secured(authority: &Authority) -> anyhow::Result<Server> {
     authority.certify("server", "server")?;
     start(authority)
 }

@@ -43,6 +43,8 @@ pub(super) struct Arrival {
     destination: Option<Destination>,
     /// Whether it has asked already.
     balanced: bool,
+    /// Whether it asked so that it must be a client of Vertica.
+    pub(super) asked_vertica: bool,
 }
 
 /// The TLS a client speaks through.
@@ -122,7 +124,8 @@ where
                 let Before { asked, peer, channel, given, destination, .. } = before;
                 let balanced = asked.contains(&LOAD_BALANCE);
                 let packet = bytes.freeze();
-                let arrival = Arrival { startup, packet, peer, channel, given, destination, balanced };
+                let asked_vertica = balanced;
+                let arrival = Arrival { startup, packet, peer, channel, given, destination, balanced, asked_vertica };
                 return Ok(First::Startup(Box::new(arrival)));
             }
             Untyped::MemberHello(hello) => welcome(connection, &mut before, hello, context).await?,
@@ -165,6 +168,7 @@ async fn balance<S>(connection: &mut Connection<S>, before: &mut Before, context
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
+    connection.speak_vertica();
     before.ask(LOAD_BALANCE)?;
     let told = match (context.routing.decide)(before.peer) {
         // Whoever hears the address that it has called stays without a word; any other would make it call again.

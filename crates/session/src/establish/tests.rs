@@ -1,9 +1,11 @@
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "tests")]
 
 /// With certificates.
 mod encrypted;
 /// Through others.
 mod passed_on;
+/// In Vertica's protocol.
+mod vertica;
 
 use std::net::SocketAddr;
 use std::time::Duration;

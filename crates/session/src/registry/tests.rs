@@ -25,6 +25,7 @@ fn new(version: Version) -> NewSession {
         client: None,
         database: None,
         version,
+        vertica: None,
         application: "psql".to_owned(),
         tls: None,
         method: AuthenticationMethod::Trust,
@@ -60,6 +61,11 @@ fn keys_are_as_long_as_the_protocol_has_them() {
         let session = registry.register(new(version), &Limits::default(), &mut rand::rng()).unwrap();
         assert_eq!(session.secret().len(), bytes);
     }
+    let version = Version { major: 3, minor: 16 };
+    let wishes = Wishes { requested: version, effective: version, autocommit: false, binary: false };
+    let vertica = NewSession { vertica: Some(wishes), ..new(version) };
+    let session = registry.register(vertica, &Limits::default(), &mut rand::rng()).unwrap();
+    assert_eq!(session.secret().len(), 4);
 }
 
 #[test]

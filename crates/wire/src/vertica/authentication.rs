@@ -11,11 +11,17 @@ use crate::message::typed;
 pub const PASSWORD_BYTES_MAX: usize = 4 * 1024;
 
 const CLEARTEXT: u32 = 3;
+const EXPIRED: u32 = 9;
 const SHA512: u32 = 65_536 + 512;
 
 /// Asks for the password as it is: through TLS only.
 pub fn cleartext(out: &mut BytesMut) {
     typed(out, b'R', |out| out.put_u32(CLEARTEXT));
+}
+
+/// Says that the password was right and has expired. What it may be followed by, open clients do not read.
+pub fn expired(out: &mut BytesMut) {
+    typed(out, b'R', |out| out.put_u32(EXPIRED));
 }
 
 /// Asks for a proof by SHA512, which [`crate::Sha512Verifier::accepts`] checks: `session_salt` is new each time,
@@ -58,6 +64,7 @@ mod tests {
     #[test]
     fn bytes_are_as_clients_want_them() {
         assert_eq!(written(cleartext), b"R\0\0\0\x08\0\0\0\x03");
+        assert_eq!(written(expired), b"R\0\0\0\x08\0\0\0\x09");
         let request = written(|out| sha512(out, [1, 2, 3, 4], USER_SALT));
         assert_eq!(request.len(), 33, "some clients look at the length");
         assert_eq!(request.get(..17), Some(&b"R\0\0\0\x20\0\x01\x02\0\x01\x02\x03\x04\0\0\0\x10"[..]));

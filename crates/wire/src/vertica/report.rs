@@ -1,8 +1,11 @@
 //! Errors and notices as clients of Vertica know them (`reference/vertica-wire.md` §4.10).
 
+use std::borrow::Cow;
+
 use bytes::BytesMut;
 
 use crate::answer;
+use crate::message::Report;
 
 /// What stands for the number of a message that Vertica has none for.
 const NO_NUMBER: &str = "0";
@@ -28,12 +31,25 @@ pub struct Fields<'a> {
 pub fn report(out: &mut BytesMut, kind: u8, fields: &Fields<'_>) {
     let position = fields.position.map(|position| position.to_string());
     let (sqlstate, message) = known(fields);
-    let mut all = vec![(b'S', fields.severity), (b'C', sqlstate), (b'M', message), (b'V', number(fields))];
+    let mut all = vec![(b'S', fields.severity), (b'C', sqlstate), (b'M', &message), (b'V', number(fields))];
     all.extend(fields.detail.map(|detail| (b'D', detail)));
     all.extend(fields.hint.map(|hint| (b'H', hint)));
     all.extend(position.as_deref().map(|position| (b'P', position)));
     all.extend(is_login(fields.sqlstate).then_some((b'R', "auth_failed")));
     answer::report(out, kind, &all);
+}
+
+/// ErrorResponse.
+pub fn error_response(out: &mut BytesMut, report: &Report) {
+    let fields = Fields {
+        severity: report.severity.as_str(),
+        sqlstate: report.sqlstate.code(),
+        message: &report.message,
+        detail: report.detail.as_deref(),
+        hint: report.hint.as_deref(),
+        position: report.position.and_then(|position| usize::try_from(position).ok()),
+    };
+    self::report(out, b'E', &fields);
 }
 
 /// The login was refused.
@@ -42,7 +58,7 @@ fn is_login(sqlstate: &str) -> bool {
 }
 
 /// The SQLSTATE and the text that clients know, where they differ from PostgreSQL's.
-fn known<'a>(fields: &Fields<'a>) -> (&'a str, &'a str) {
+fn known<'a>(fields: &Fields<'a>) -> (&'a str, Cow<'a, str>) {
     let sqlstate = match fields.sqlstate {
         "28P01" => "28000",
         "22P04" => "22V04",
@@ -53,8 +69,12 @@ fn known<'a>(fields: &Fields<'a>) -> (&'a str, &'a str) {
         same => same,
     };
     let message = match (fields.sqlstate, fields.message) {
-        ("57014", "canceling statement due to user request") => "Execution canceled by operator",
-        (_, same) => same,
+        ("57014", "canceling statement due to user request") => "Execution canceled by operator".into(),
+        ("28P01", message) => match message.strip_prefix("password authentication failed for user ") {
+            Some(user) => format!("Authentication failed for username {user}").into(),
+            None => message.into(),
+        },
+        (_, same) => same.into(),
     };
     (sqlstate, message)
 }
@@ -102,6 +122,11 @@ mod tests {
         for (sqlstate, message, expected) in [
             ("42P01", "x", "SERROR C42V01 Mx V0"),
             ("42P07", "x", "SERROR C42710 Mx V0"),
+            (
+                "28P01",
+                "password authentication failed for user \"u\"",
+                "SERROR C28000 MAuthentication failed for username \"u\" V2248 Rauth_failed",
+            ),
             ("2BV01", "x", "SERROR C2BV01 Mx V3128"),
             ("57014", "canceling statement due to user request", "SERROR C57014 MExecution canceled by operator V0"),
             (

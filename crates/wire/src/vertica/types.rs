@@ -30,6 +30,8 @@ impl Type {
     pub const TIMESTAMP: Self = Self::fixed(12, 8);
     /// A moment, to the microsecond.
     pub const TIMESTAMPTZ: Self = Self::fixed(13, 8);
+    /// A span of time, from days to seconds.
+    pub const INTERVAL: Self = Self::fixed(14, 8);
     /// A decimal number. Its binary form needs to know how many digits there are, and newer servers do without.
     pub const NUMERIC: Self = Self { has_binary: false, ..Self::fixed(16, -1) };
     /// Bytes.

@@ -38,6 +38,8 @@ pub enum Value<'a> {
         /// The zone it is shown in, in seconds east of UTC.
         offset_seconds: i32,
     },
+    /// INTERVAL DAY TO SECOND: microseconds.
+    Interval(i64),
 }
 
 /// Writes one row: each value with its type, none for NULL. In binary those that have such a form, if `binary`.
@@ -90,7 +92,7 @@ fn put_length(out: &mut BytesMut, at: usize, from: usize) -> Option<()> {
 fn put_binary(out: &mut BytesMut, value: Value<'_>) {
     match value {
         Value::Boolean(value) => out.put_u8(value.into()),
-        Value::Integer(value) => out.put_i64(value),
+        Value::Integer(value) | Value::Interval(value) => out.put_i64(value),
         Value::Float(value) => out.put_f64(value),
         Value::Text(value) => out.put_slice(value.as_bytes()),
         Value::Bytes(value) => out.put_slice(value),
@@ -117,6 +119,7 @@ fn put_text(out: &mut BytesMut, value: Value<'_>) {
             let local = microseconds.saturating_add(i64::from(offset_seconds) * MICROSECONDS_A_SECOND);
             timestamp(local, &offset(offset_seconds))
         }
+        Value::Interval(microseconds) => interval(microseconds),
     };
     out.put_slice(shown.as_bytes());
 }
@@ -191,15 +194,30 @@ fn date(days: i64) -> (String, &'static str) {
 }
 
 fn timestamp(microseconds: i64, zone: &str) -> String {
-    let seconds = microseconds.div_euclid(MICROSECONDS_A_SECOND);
-    let (date, era) = date(seconds.div_euclid(SECONDS_A_DAY));
-    let second = seconds.rem_euclid(SECONDS_A_DAY);
+    let day = MICROSECONDS_A_SECOND * SECONDS_A_DAY;
+    let (date, era) = date(microseconds.div_euclid(day));
+    format!("{date} {}{zone}{era}", time(microseconds.rem_euclid(day).unsigned_abs()))
+}
+
+/// `13:14:15`, with a fraction where there is one.
+fn time(microseconds: u64) -> String {
+    let second = microseconds / 1_000_000;
     let time = format!("{:02}:{:02}:{:02}", second / 3_600, second / 60 % 60, second % 60);
-    let fraction = match microseconds.rem_euclid(MICROSECONDS_A_SECOND) {
-        0 => String::new(),
-        fraction => format!(".{fraction:06}").trim_end_matches('0').to_owned(),
-    };
-    format!("{date} {time}{fraction}{zone}{era}")
+    match microseconds % 1_000_000 {
+        0 => time,
+        fraction => time + format!(".{fraction:06}").trim_end_matches('0'),
+    }
+}
+
+/// `[-][days ]13:14:15`.
+fn interval(microseconds: i64) -> String {
+    let sign = if microseconds < 0 { "-" } else { "" };
+    let day = 86_400_000_000;
+    let (days, rest) = (microseconds.unsigned_abs() / day, microseconds.unsigned_abs() % day);
+    match days {
+        0 => format!("{sign}{}", time(rest)),
+        days => format!("{sign}{days} {}", time(rest)),
+    }
 }
 
 /// `+00`, `-05:30`, and seconds where they are not zero.
@@ -260,6 +278,9 @@ mod tests {
             (Value::Timestamp(LEAP + 123_400), "2024-02-29 13:14:15.1234"),
             (Value::Timestamp(-1), "1969-12-31 23:59:59.999999"),
             (Value::Timestamp(-719_163 * 86_400_000_000), "0001-12-31 00:00:00 BC"),
+            (Value::Interval(7_384_500_000), "02:03:04.5"),
+            (Value::Interval(-180_000_000_000), "-2 02:00:00"),
+            (Value::Interval(-1), "-00:00:00.000001"),
             (Value::Moment { microseconds: LEAP, offset_seconds: 0 }, "2024-02-29 13:14:15+00"),
             (Value::Moment { microseconds: LEAP, offset_seconds: -19_800 }, "2024-02-29 07:44:15-05:30"),
             (Value::Moment { microseconds: LEAP, offset_seconds: 3_661 }, "2024-02-29 14:15:16+01:01:01"),
@@ -274,6 +295,7 @@ mod tests {
             (Value::Boolean(true), &[1][..]),
             (Value::Integer(-2), &(-2_i64).to_be_bytes()),
             (Value::Float(1.5), &1.5_f64.to_be_bytes()),
+            (Value::Interval(-7), &(-7_i64).to_be_bytes()),
             (Value::Text("h\u{e9}"), b"h\xc3\xa9"),
             (Value::Bytes(b"\\\xff"), b"\\\xff"),
             (Value::Date(19_782), &2_460_370_i64.to_be_bytes()),
@@ -320,6 +342,7 @@ mod tests {
                 Value::Bytes(&raw),
                 Value::Date(days),
                 Value::Timestamp(number),
+                Value::Interval(number),
                 Value::Moment { microseconds: number, offset_seconds },
             ] {
                 prop_assert!(!text(value).contains('\0'));

@@ -301,3 +301,24 @@ async fn a_client_that_was_not_shown_the_offer_is_refused() {
         [startup(V3_0, &[("user", "mira")]), sasl_response(&[plus.as_bytes(), b"\0", &length, b"n,,"].concat())];
     assert!(refused(&chosen.concat()).await.contains("client selected an invalid SASL authentication mechanism"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_password_goes_as_it_is_through_tls_only() {
+    let fixture = Fixture::new(TlsVersion::V1_2);
+    for (password, right) in [("sekret", true), ("wrong", false)] {
+        let (stream, running) = start(fixture.context());
+        let mut stream = secure(stream, &fixture.connector(None, &[])).await.unwrap();
+        // Only a verifier for PostgreSQL's clients is kept of this user.
+        stream.write_all(&super::vertica::vertica_startup("mira", &[])).await.unwrap();
+        let mut request = [0; 9];
+        stream.read_exact(&mut request).await.unwrap();
+        assert_eq!(&request, b"R\0\0\0\x08\0\0\0\x03");
+        let length = u8::try_from(password.len() + 5).unwrap();
+        stream.write_all(&[b"p\0\0\0", &[length][..], password.as_bytes(), b"\0"].concat()).await.unwrap();
+        if right {
+            assert_eq!(client(running).await.user.name.as_str(), "mira");
+        } else {
+            assert!(matches!(running.await.unwrap(), Err(SessionError::Password { .. })));
+        }
+    }
+}
