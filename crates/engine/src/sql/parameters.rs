@@ -57,7 +57,9 @@ fn note(expression: &Expr, schema: &DFSchema, found: &mut HashMap<String, Option
     };
     match expression {
         Expr::Placeholder(placeholder) => {
+            // As PostgreSQL, whose varchar has no operators of its own.
             let told = placeholder.field.as_ref().map(|field| pg_type(field));
+            let told = told.map(|kind| if kind == PgType::Varchar { PgType::Text } else { kind });
             let known = found.entry(placeholder.id.clone()).or_default();
             *known = known.or(told);
         }
