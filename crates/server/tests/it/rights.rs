@@ -127,6 +127,15 @@ const SAMPLES: &[(&str, &str)] = &[
     ("ROLLBACK TO SAVEPOINT", "ROLLBACK TO SAVEPOINT s"),
     ("SAVEPOINT", "SAVEPOINT t"),
     ("SELECT", "SELECT 1"),
+    ("CLOSE", "CLOSE ALL"),
+    ("DEALLOCATE", "DEALLOCATE ALL"),
+    ("DECLARE", "DECLARE c CURSOR FOR SELECT 1"),
+    ("EXECUTE", "PREPARE p AS SELECT 1; EXECUTE p"),
+    ("FETCH, MOVE", "DECLARE c CURSOR FOR SELECT 1; FETCH c"),
+    ("LISTEN", "LISTEN a"),
+    ("NOTIFY", "NOTIFY a"),
+    ("PREPARE", "PREPARE p AS SELECT 1"),
+    ("UNLISTEN", "UNLISTEN *"),
     ("SET", "SET application_name = 'x'"),
     ("SET ROLE NONE, DEFAULT, ALL", "SET ROLE NONE"),
     ("SET ROLE role", "SET ROLE night"),
@@ -168,8 +177,7 @@ const SAMPLES: &[(&str, &str)] = &[
 ];
 
 /// What the superuser is refused for other reasons than rights: there is nothing yet that it could be done to.
-const NOT_YET: [&str; 6] = [
-    "describe_load_balance_decision",
+const NOT_YET: [&str; 5] = [
     "shutdown_subcluster",
     "hg_move_table_to_table_group",
     "hg_update_table_shard_count",
@@ -231,8 +239,9 @@ fn statements(server: &Server) -> Result<()> {
     Ok(())
 }
 
-/// Tables of which each user has rows of his own, and no others' among them.
-const ALWAYS_OWN: [&str; 1] = ["v_monitor.current_session"];
+/// Tables in which everybody, superusers too, sees what is his session's alone.
+const ALWAYS_OWN: [&str; 3] =
+    ["v_monitor.current_session", "pg_catalog.pg_cursors", "pg_catalog.pg_prepared_statements"];
 
 fn tables(server: &Server) -> Result<()> {
     let mut admin = prepare(server)?;
