@@ -35,13 +35,21 @@ pub(crate) fn pg_type(kind: PgType) -> (Type, i16) {
         PgType::Date => (Type::DATE, 4),
         PgType::Timestamp => (Type::TIMESTAMP, 8),
         PgType::Timestamptz => (Type::TIMESTAMPTZ, 8),
+        PgType::Time => (Type::TIME, 8),
         PgType::Interval => (Type::INTERVAL, 16),
+        PgType::Inet => (Type::INET, -1),
+        PgType::Cidr => (Type::CIDR, -1),
+        PgType::Bpchar => (Type::BPCHAR, -1),
         PgType::Oid => (Type::OID, 4),
         PgType::Name => (Type::NAME, 64),
         PgType::Char => (Type::CHAR, 1),
         PgType::Json => (Type::JSON, -1),
         PgType::Jsonb => (Type::JSONB, -1),
         PgType::TextArray => (Type::TEXT_ARRAY, -1),
+        PgType::VarcharArray => (Type::VARCHAR_ARRAY, -1),
+        PgType::NumericArray => (Type::NUMERIC_ARRAY, -1),
+        PgType::Float4Array => (Type::FLOAT4_ARRAY, -1),
+        PgType::Float8Array => (Type::FLOAT8_ARRAY, -1),
         PgType::NameArray => (Type::NAME_ARRAY, -1),
         PgType::CharArray => (Type::CHAR_ARRAY, -1),
         PgType::BoolArray => (Type::BOOL_ARRAY, -1),
@@ -209,6 +217,7 @@ fn text(bytes: &mut BytesMut, value: &Scalar, kind: PgType, zone: &TimeZone) {
             format!("\\x{digits}")
         }
         Scalar::Date(days) => date(*days),
+        Scalar::Time(microseconds) if kind == PgType::Time => clock(*microseconds),
         Scalar::Time(microseconds) => timestamp(*microseconds, (kind == PgType::Timestamptz).then_some(zone)),
         Scalar::Interval { months, days, microseconds } => interval(*months, *days, *microseconds),
         Scalar::Ints(values) if matches!(kind, PgType::Int2Vector | PgType::OidVector) => {
@@ -261,6 +270,30 @@ fn interval(months: i32, days: i32, microseconds: i64) -> String {
         parts.push(format!("{sign}{hours:02}:{minutes:02}:{:02}{fraction}", seconds % 60));
     }
     parts.join(" ")
+}
+
+/// A time of day.
+fn clock(microseconds: i64) -> String {
+    let (seconds, rest) = (microseconds / 1_000_000, microseconds % 1_000_000);
+    let fraction = if rest == 0 { String::new() } else { format!(".{rest:06}").trim_end_matches('0').to_owned() };
+    format!("{:02}:{:02}:{:02}{fraction}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+}
+
+/// An address in PostgreSQL's binary form: family, bits, whether it is a network, length, bytes.
+fn address(bytes: &mut BytesMut, text: &str, kind: PgType) -> Result<(), ClientError> {
+    let malformed = || ClientError::new(SqlState::InternalError, "address value is malformed");
+    let (host, bits) = text.split_once('/').map_or((text, None), |(host, bits)| (host, bits.parse::<u8>().ok()));
+    let (family, octets) = match host.parse::<std::net::IpAddr>().map_err(|_| malformed())? {
+        std::net::IpAddr::V4(address) => (2, address.octets().to_vec()),
+        std::net::IpAddr::V6(address) => (3, address.octets().to_vec()),
+    };
+    let length = u8::try_from(octets.len()).map_err(|_| malformed())?;
+    bytes.put_u8(family);
+    bytes.put_u8(bits.unwrap_or(length.saturating_mul(8)));
+    bytes.put_u8(u8::from(kind == PgType::Cidr));
+    bytes.put_u8(length);
+    bytes.put_slice(&octets);
+    Ok(())
 }
 
 fn date(days: i32) -> String {
@@ -320,6 +353,7 @@ fn binary(bytes: &mut BytesMut, value: &Scalar, kind: PgType) -> Result<(), Clie
             bytes.put_i32(*days);
             bytes.put_i32(*months);
         }
+        (Scalar::Text(value), PgType::Inet | PgType::Cidr) => address(bytes, value, kind)?,
         (Scalar::Text(value), PgType::Jsonb) => {
             bytes.put_u8(JSONB_VERSION);
             bytes.put_slice(value.as_bytes());
@@ -328,6 +362,7 @@ fn binary(bytes: &mut BytesMut, value: &Scalar, kind: PgType) -> Result<(), Clie
         (Scalar::Text(value), _) => bytes.put_slice(value.as_bytes()),
         (Scalar::Bytes(value), _) => bytes.put_slice(value),
         (Scalar::Date(days), _) => bytes.put_i32(days.saturating_sub(DAYS_TO_2000)),
+        (Scalar::Time(microseconds), PgType::Time) => bytes.put_i64(*microseconds),
         (Scalar::Time(microseconds), _) => bytes.put_i64(microseconds.saturating_sub(MICROSECONDS_TO_2000)),
         (Scalar::Texts(values), _) => binary_texts(bytes, values, kind)?,
         (Scalar::Ints(values), _) => binary_ints(bytes, values, kind)?,
@@ -341,12 +376,19 @@ fn binary_texts(bytes: &mut BytesMut, values: &[Option<String>], kind: PgType) -
         PgType::NameArray => Type::NAME,
         PgType::CharArray => Type::CHAR,
         PgType::BoolArray => Type::BOOL,
+        PgType::VarcharArray => Type::VARCHAR,
+        PgType::NumericArray => Type::NUMERIC,
+        PgType::Float4Array => Type::FLOAT4,
+        PgType::Float8Array => Type::FLOAT8,
         _ => Type::TEXT,
     };
     binary_array(bytes, &element, 1, values, |bytes, value| {
         match kind {
             PgType::BoolArray => bytes.put_u8(u8::from(value == "t")),
             PgType::CharArray => bytes.put_u8(value.as_bytes().first().copied().unwrap_or_default()),
+            PgType::NumericArray => numeric(bytes, value)?,
+            PgType::Float4Array => bytes.put_f32(value.parse().unwrap_or(f32::NAN)),
+            PgType::Float8Array => bytes.put_f64(value.parse().unwrap_or(f64::NAN)),
             _ => bytes.put_slice(value.as_bytes()),
         }
         Ok(())

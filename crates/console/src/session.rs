@@ -163,8 +163,7 @@ impl Session {
 
     /// The session's time zone.
     pub(crate) fn zone(&self) -> TimeZone {
-        let name = settings::value_of("TimeZone", &self.state, &self.catalog());
-        TimeZone::get(&name).unwrap_or(TimeZone::UTC)
+        settings::zone_of(&self.state, &self.catalog())
     }
 
     /// Rules and grants may have changed since the last statement.

@@ -388,6 +388,11 @@ pub fn value_of(name: &str, session: &SessionState, catalog: &Catalog) -> String
     declaration(name).map(|setting| effective(setting, session, catalog).0).unwrap_or_default()
 }
 
+/// The zone that a session's times are shown and read in.
+pub fn zone_of(session: &SessionState, catalog: &Catalog) -> jiff::tz::TimeZone {
+    crate::sql::zone_named(&value_of("TimeZone", session, catalog)).unwrap_or(jiff::tz::TimeZone::UTC)
+}
+
 /// A Boolean setting by name.
 pub fn is_on(name: &str, session: &SessionState, catalog: &Catalog) -> bool {
     matches!(value_of(name, session, catalog).as_str(), "on" | "1")

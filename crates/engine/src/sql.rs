@@ -4,16 +4,24 @@
 
 mod aggregates;
 mod bounded;
+mod calls;
 mod catalog_functions;
 mod cells;
+mod common;
+mod convert;
 mod empty;
 mod error;
 mod functions;
 mod guard;
+mod kinds;
+mod mistakes;
+mod moments;
 mod names;
 mod parameters;
 mod patterns;
+mod places;
 mod plans;
+mod printed;
 mod provider;
 mod rewrite;
 mod subquery;
@@ -46,6 +54,7 @@ pub(crate) use catalog_functions::catalog_functions;
 pub use cells::{Parameter, PgType, Scalar};
 pub use error::QueryError;
 pub use guard::{Needs, needs, tables_read};
+pub(crate) use moments::zone_named;
 pub use plans::PlanCache;
 
 use bounded::Budget;
@@ -170,7 +179,10 @@ impl Queries {
     pub async fn describe(&self, statement: &Statement, declared: &[Option<PgType>]) -> Result<Described, QueryError> {
         let (engine, statement, declared) = (Arc::clone(&self.0), statement.clone(), declared.to_vec());
         let (deadline, limit) = self.0.deadline();
-        aside(deadline, limit, async move { engine.describe(&statement, &declared).await }).await?
+        let work = async move {
+            engine.describe(&statement, &declared).await.map_err(|error| places::located(error, &statement))
+        };
+        aside(deadline, limit, work).await?
     }
 
     /// Runs a query with its parameters' values.
@@ -186,7 +198,10 @@ impl Queries {
             Some(planned) => planned,
             None => {
                 let (engine, statement, values) = (Arc::clone(&self.0), statement.clone(), parameters.to_vec());
-                let planning = async move { engine.plan_to_execute(&statement, &values).await };
+                let planning = async move {
+                    let planned = engine.plan_to_execute(&statement, &values).await;
+                    planned.map_err(|error| places::located(error, &statement))
+                };
                 aside(deadline, limit, planning).await??
             }
         };
@@ -210,8 +225,12 @@ impl Engine {
             let state = SessionStateBuilder::new()
                 .with_config(self.config.clone())
                 .with_runtime_env(Arc::clone(&self.runtime))
-                .with_default_features();
-            let planners = [vec![Arc::new(aggregates::Aggregates) as _], SessionStateDefaults::default_expr_planners()];
+                .with_default_features()
+                .with_type_planner(Arc::new(kinds::Types));
+            let planners = [
+                vec![Arc::new(aggregates::Planner::new(&self.current)) as _],
+                SessionStateDefaults::default_expr_planners(),
+            ];
             let context = SessionContext::new_with_state(state.with_expr_planners(planners.concat()).build());
             let database = self.config.options().catalog.default_catalog.clone();
             context.register_catalog(database, Arc::new(provider::SystemCatalog));
@@ -225,15 +244,23 @@ impl Engine {
 
     async fn plan(&self, statement: &Statement) -> Result<LogicalPlan, QueryError> {
         guard::check(statement)?;
-        let statement = guard::rewrite(statement.clone())?;
+        let mut statement = guard::rewrite(statement.clone())?;
         let state = self.context().state();
-        let plan = state.statement_to_plan(DataFusionStatement::Statement(Box::new(statement))).await?;
+        let planned = state.statement_to_plan(DataFusionStatement::Statement(Box::new(statement.clone()))).await;
+        let plan = match planned {
+            // The planner calls some expressions alike that are not.
+            Err(error) if error.to_string().contains("unique expression names") => {
+                names::alias_all(&mut statement);
+                state.statement_to_plan(DataFusionStatement::Statement(Box::new(statement))).await?
+            }
+            planned => planned?,
+        };
         SQLOptions::new()
             .with_allow_ddl(false)
             .with_allow_dml(false)
             .with_allow_statements(false)
             .verify_plan(&plan)?;
-        Ok(widths::apply(plan)?)
+        Ok(widths::apply(plan, &self.current)?)
     }
 
     async fn describe(&self, statement: &Statement, declared: &[Option<PgType>]) -> Result<Described, QueryError> {

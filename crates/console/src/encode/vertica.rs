@@ -21,7 +21,9 @@ pub(crate) fn kind(kind: PgType) -> Type {
         PgType::Int2 | PgType::Int4 | PgType::Int8 | PgType::Oid => Type::INTEGER,
         PgType::Float4 | PgType::Float8 => Type::FLOAT,
         PgType::Numeric => Type::NUMERIC,
-        PgType::Text | PgType::Varchar | PgType::Name | PgType::Char => Type::VARCHAR,
+        // A time of day is written as text, too.
+        PgType::Text | PgType::Varchar | PgType::Bpchar | PgType::Name | PgType::Char => Type::VARCHAR,
+        PgType::Time | PgType::Inet | PgType::Cidr => Type::VARCHAR,
         PgType::Bytea => Type::VARBINARY,
         PgType::Date => Type::DATE,
         PgType::Timestamp => Type::TIMESTAMP,
@@ -30,6 +32,10 @@ pub(crate) fn kind(kind: PgType) -> Type {
         PgType::Json
         | PgType::Jsonb
         | PgType::TextArray
+        | PgType::VarcharArray
+        | PgType::NumericArray
+        | PgType::Float4Array
+        | PgType::Float8Array
         | PgType::NameArray
         | PgType::CharArray
         | PgType::BoolArray
@@ -104,13 +110,17 @@ fn offset_seconds(microseconds: i64, zone: &TimeZone) -> i32 {
     Timestamp::from_microsecond(microseconds).map_or(0, |time| zone.to_offset(time).seconds())
 }
 
-/// An array as Vertica shows it: in brackets, texts in quotes.
+/// What has no form of its own, as text: a time of day; an array as Vertica shows it, in brackets, texts in quotes.
 fn array(value: &Scalar, kind: PgType) -> Option<String> {
     let items: Vec<String> = match value {
+        Scalar::Time(microseconds) if kind == PgType::Time => return Some(super::clock(*microseconds)),
         Scalar::Ints(items) => items.iter().map(|item| item.map_or_else(null, |item| item.to_string())).collect(),
         Scalar::Texts(items) if kind == PgType::BoolArray => {
             let truth = |item: &str| if item == "t" { "true" } else { "false" }.to_owned();
             items.iter().map(|item| item.as_deref().map_or_else(null, truth)).collect()
+        }
+        Scalar::Texts(items) if matches!(kind, PgType::NumericArray | PgType::Float4Array | PgType::Float8Array) => {
+            items.iter().map(|item| item.clone().unwrap_or_else(null)).collect()
         }
         Scalar::Texts(items) => items.iter().map(|item| item.as_deref().map_or_else(null, quoted)).collect(),
         _ => return None,

@@ -6,12 +6,13 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, ListArray, RecordBatch}
 use datafusion::arrow::datatypes::{
     DataType, Date32Type, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
     Field, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit,
-    TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    Time64MicrosecondType, Time64NanosecondType, TimeUnit, TimestampMicrosecondType, TimestampMillisecondType,
+    TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::ScalarValue;
 
+use super::convert::Place;
 use super::error::QueryError;
 use super::functions::arithmetic::QUOTIENT;
 use crate::error::SqlState;
@@ -34,15 +35,23 @@ pub enum PgType {
     Date,
     Timestamp,
     Timestamptz,
+    Time,
     Interval,
+    Inet,
+    Cidr,
+    Bpchar,
     Oid,
     Name,
     Char,
     Json,
     Jsonb,
     TextArray,
+    VarcharArray,
     NameArray,
     CharArray,
+    NumericArray,
+    Float4Array,
+    Float8Array,
     BoolArray,
     Int2Array,
     Int4Array,
@@ -71,7 +80,7 @@ pub enum Scalar {
     Bytes(Vec<u8>),
     /// Days since 1970-01-01.
     Date(i32),
-    /// Microseconds since 1970-01-01.
+    /// Microseconds since 1970-01-01, or since midnight where the type is a time of day.
     Time(i64),
     /// An interval: its parts do not turn into each other.
     #[expect(missing_docs, reason = "the names say it")]
@@ -124,12 +133,16 @@ pub(super) fn pg_type(field: &Field) -> PgType {
         DataType::Date32 => PgType::Date,
         DataType::Timestamp(_, None) => PgType::Timestamp,
         DataType::Timestamp(_, Some(_)) => PgType::Timestamptz,
+        DataType::Time64(_) => PgType::Time,
         DataType::Interval(_) | DataType::Duration(_) => PgType::Interval,
         DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => array_type(field, item),
         _ => match told(field) {
             "varchar" => PgType::Varchar,
             "name" => PgType::Name,
             "char" => PgType::Char,
+            "inet" => PgType::Inet,
+            "cidr" => PgType::Cidr,
+            "bpchar" => PgType::Bpchar,
             "json" => PgType::Json,
             "jsonb" => PgType::Jsonb,
             _ => PgType::Text,
@@ -151,6 +164,10 @@ fn array_type(field: &Field, item: &Field) -> PgType {
         DataType::UInt32 if told(field) == "oidvector" => PgType::OidVector,
         DataType::UInt32 => PgType::OidArray,
         DataType::Int64 | DataType::UInt64 => PgType::Int8Array,
+        DataType::Float32 => PgType::Float4Array,
+        DataType::Float64 => PgType::Float8Array,
+        kind if kind.is_decimal() => PgType::NumericArray,
+        _ if told(field) == "varchar[]" || told(item) == "varchar" => PgType::VarcharArray,
         _ if told(field) == "char[]" || told(item) == "char" => PgType::CharArray,
         _ if told(field) == "name[]" || told(item) == "name" => PgType::NameArray,
         _ => PgType::TextArray,
@@ -174,11 +191,18 @@ pub(super) fn null_of(kind: PgType) -> ScalarValue {
         PgType::Text
         | PgType::Varchar
         | PgType::Interval
+        | PgType::Time
+        | PgType::Inet
+        | PgType::Cidr
+        | PgType::Bpchar
         | PgType::Name
         | PgType::Char
         | PgType::Json
         | PgType::Jsonb => ScalarValue::Utf8(None),
-        PgType::TextArray | PgType::NameArray | PgType::CharArray => list_of(DataType::Utf8),
+        PgType::TextArray | PgType::VarcharArray | PgType::NameArray | PgType::CharArray | PgType::NumericArray => {
+            list_of(DataType::Utf8)
+        }
+        PgType::Float4Array | PgType::Float8Array => list_of(DataType::Utf8),
         PgType::BoolArray => list_of(DataType::Boolean),
         PgType::Int2Array | PgType::Int2Vector => list_of(DataType::Int16),
         PgType::Int4Array => list_of(DataType::Int32),
@@ -262,6 +286,10 @@ fn scalar(column: &ArrayRef, row: usize, kind: PgType) -> Result<Scalar, QueryEr
         DataType::Binary => Scalar::Bytes(column.as_binary::<i32>().value(row).to_owned()),
         DataType::Date32 => Scalar::Date(column.as_primitive::<Date32Type>().value(row)),
         DataType::Timestamp(unit, _) => Scalar::Time(microseconds(column, row, unit)?),
+        DataType::Time64(TimeUnit::Microsecond) => {
+            Scalar::Time(column.as_primitive::<Time64MicrosecondType>().value(row))
+        }
+        DataType::Time64(_) => Scalar::Time(column.as_primitive::<Time64NanosecondType>().value(row) / 1_000),
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => list(column, row, kind)?,
         kind if *kind == QUOTIENT => {
             let exact = ArrayFormatter::try_new(column, &FormatOptions::default())?.value(row).to_string();
@@ -277,7 +305,7 @@ fn scalar(column: &ArrayRef, row: usize, kind: PgType) -> Result<Scalar, QueryEr
 }
 
 /// A quotient with as many digits as PostgreSQL gives it: at least sixteen that count, in groups of four.
-fn quotient(exact: &str) -> String {
+pub(super) fn quotient(exact: &str) -> String {
     let Some((whole, fraction)) = exact.split_once('.') else { return exact.to_owned() };
     let digits = whole.trim_start_matches('-').trim_start_matches('0').len();
     let shown = match digits {
@@ -293,7 +321,7 @@ fn quotient(exact: &str) -> String {
 }
 
 /// Digits with the last one raised, or not.
-fn rounded(whole: &str, fraction: &str, up: bool) -> String {
+pub(super) fn rounded(whole: &str, fraction: &str, up: bool) -> String {
     let mut digits: Vec<char> = format!("{whole}.{fraction}").chars().collect();
     let mut carry = up;
     for digit in digits.iter_mut().rev().filter(|c| c.is_ascii_digit()) {
@@ -373,8 +401,11 @@ fn list(column: &ArrayRef, row: usize, kind: PgType) -> Result<Scalar, QueryErro
         let known = truths.into_iter().enumerate().map(|(index, truth)| (!items.is_null(index)).then_some(truth));
         return Ok(Scalar::Texts(known.collect()));
     }
-    let options = FormatOptions::default();
-    let formatter = ArrayFormatter::try_new(&items, &options)?;
-    let texts = (0..items.len()).map(|index| (!items.is_null(index)).then(|| formatter.value(index).to_string()));
-    Ok(Scalar::Texts(texts.collect()))
+    let place = Place { now: jiff::Timestamp::UNIX_EPOCH, zone: jiff::tz::TimeZone::UTC };
+    let field = Field::new("", items.data_type().clone(), true);
+    let texts = (0..items.len()).map(|index| {
+        let item = ScalarValue::try_from_array(&items, index)?;
+        if item.is_null() { Ok(None) } else { super::printed::show(&item, &field, &place).map(Some) }
+    });
+    Ok(Scalar::Texts(texts.collect::<Result<_, QueryError>>()?))
 }

@@ -9,6 +9,7 @@ use sqlparser::ast::{
     Statement, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
+use super::mistakes::AGGREGATES;
 use super::{guard, names};
 use crate::tables::pg_catalog::objects::relation_oid;
 use crate::tables::pg_catalog::{is_empty, set_named};
@@ -187,23 +188,6 @@ pub(super) fn is_expression(item: &SelectItem) -> bool {
 fn truth(value: bool) -> Expr {
     Expr::Value(Value::Boolean(value).into())
 }
-
-/// The functions that give a row for no rows.
-const AGGREGATES: &[&str] = &[
-    "array_agg",
-    "avg",
-    "bool_and",
-    "bool_or",
-    "count",
-    "every",
-    "json_agg",
-    "json_object_agg",
-    "jsonb_agg",
-    "max",
-    "min",
-    "string_agg",
-    "sum",
-];
 
 fn aggregates(expression: &Expr) -> bool {
     #[derive(Default)]

@@ -1,11 +1,12 @@
 //! Mistakes in queries, with PostgreSQL's SQLSTATEs.
 
 use datafusion::arrow::error::ArrowError;
-use datafusion::common::SchemaError;
+use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 use switchyard_dialect::MetaFunction;
 use thiserror::Error;
 
+use super::places::Subject;
 use crate::error::{ClientError, SqlState};
 
 /// A query that cannot be planned or run.
@@ -22,6 +23,8 @@ pub struct QueryError {
     pub hint: Option<String>,
     /// Line and column in the statement, both from 1.
     pub location: Option<(u64, u64)>,
+    /// What to look for in the statement when the place is not known.
+    pub subject: Option<Subject>,
 }
 
 /// A table or function that the session's user may not read.
@@ -41,7 +44,25 @@ pub(super) struct NoVersion {
 
 impl QueryError {
     pub(super) fn new(sqlstate: SqlState, message: impl Into<String>) -> Self {
-        Self { sqlstate, message: message.into(), detail: None, hint: None, location: None }
+        Self { sqlstate, message: message.into(), detail: None, hint: None, location: None, subject: None }
+    }
+
+    /// About something that the statement holds.
+    #[must_use]
+    pub(super) fn about(mut self, subject: Subject) -> Self {
+        self.subject.get_or_insert(subject);
+        self
+    }
+
+    #[must_use]
+    pub(super) fn hinting(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// As an error of DataFusion's, on its way through it.
+    pub(super) fn external(self) -> DataFusionError {
+        DataFusionError::External(Box::new(self))
     }
 
     pub(super) fn refused(what: &str) -> Self {
@@ -63,6 +84,10 @@ impl QueryError {
     /// As the client is told it; `source` is the whole string that was sent.
     pub fn told(self, source: &str) -> ClientError {
         let position = self.location.and_then(|(line, column)| character_of(source, line, column));
+        let position = match (&self.subject, position) {
+            (Some(Subject::Operator(operator)), Some(behind)) => operator_behind(source, behind, operator),
+            (_, position) => position,
+        };
         ClientError { detail: self.detail, hint: self.hint, position, ..ClientError::new(self.sqlstate, self.message) }
     }
 }
@@ -75,6 +100,15 @@ fn character_of(source: &str, line: u64, column: u64) -> Option<usize> {
     Some(before.saturating_add(column))
 }
 
+/// The place of an operator behind its left side, which may end in parentheses.
+fn operator_behind(source: &str, behind: usize, operator: &str) -> Option<usize> {
+    let rest: String = source.chars().skip(behind.saturating_sub(1)).collect();
+    let word = if operator.ends_with("~~") && !rest.contains(operator) { "LIKE" } else { operator };
+    let upper = rest.to_ascii_uppercase();
+    let before = upper.get(..upper.find(word)?)?;
+    Some(behind.saturating_add(before.chars().count()))
+}
+
 impl From<ArrowError> for QueryError {
     fn from(error: ArrowError) -> Self {
         arrow(&error)
@@ -83,8 +117,8 @@ impl From<ArrowError> for QueryError {
 
 impl From<DataFusionError> for QueryError {
     fn from(error: DataFusionError) -> Self {
-        let location = span(&error);
-        Self { location, ..classify(&error) }
+        let told = classify(&error);
+        Self { location: told.location.or_else(|| span(&error)), ..told }
     }
 }
 
@@ -109,7 +143,7 @@ fn classify(error: &DataFusionError) -> QueryError {
         DataFusionError::SchemaError(error, _) => schema(error),
         DataFusionError::ArrowError(error, _) => arrow(error),
         DataFusionError::SQL(error, _) => QueryError::new(SqlState::SyntaxError, error.to_string()),
-        DataFusionError::NotImplemented(text) => QueryError::new(SqlState::FeatureNotSupported, sentence(text)),
+        DataFusionError::NotImplemented(text) => not_implemented(text),
         DataFusionError::ResourcesExhausted(text) => QueryError {
             detail: Some(sentence(text)),
             hint: Some("The setting query_memory_bytes_max sets this limit.".to_owned()),
@@ -118,8 +152,33 @@ fn classify(error: &DataFusionError) -> QueryError {
         DataFusionError::Plan(text) => plan(text),
         DataFusionError::Execution(text) => execution(text),
         DataFusionError::External(error) => external(error.as_ref()),
-        other => QueryError::new(SqlState::InternalError, sentence(&other.to_string())),
+        other => internal(&other.to_string()),
     }
+}
+
+/// What the planner calls its own fault can be a question it was not made for.
+fn internal(text: &str) -> QueryError {
+    if text.contains("Physical plan does not support") || text.contains("Unsupported") {
+        return QueryError::new(SqlState::FeatureNotSupported, "this form of query is not supported");
+    }
+    QueryError::new(SqlState::InternalError, sentence(text))
+}
+
+fn not_implemented(text: &str) -> QueryError {
+    if let Some((_, name)) = text.split_once("Unsupported SQL type ") {
+        return undefined_type(name);
+    }
+    if text.contains("Physical plan does not support") {
+        return QueryError::new(SqlState::FeatureNotSupported, "this form of query is not supported");
+    }
+    QueryError::new(SqlState::FeatureNotSupported, sentence(text))
+}
+
+/// A type that is not known here.
+pub(super) fn undefined_type(name: &str) -> QueryError {
+    let shown = name.to_lowercase();
+    QueryError::new(SqlState::UndefinedObject, format!("type \"{shown}\" does not exist"))
+        .about(Subject::Type(name.to_owned()))
 }
 
 fn external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> QueryError {
@@ -141,7 +200,11 @@ fn external(error: &(dyn std::error::Error + Send + Sync + 'static)) -> QueryErr
             ..QueryError::new(SqlState::UndefinedObject, error.to_string())
         };
     }
-    QueryError::new(SqlState::InternalError, error.to_string())
+    let text = error.to_string();
+    if text.contains("regex parse error") {
+        return QueryError::new(SqlState::InvalidRegularExpression, "invalid regular expression");
+    }
+    QueryError::new(SqlState::InternalError, text)
 }
 
 fn schema(error: &SchemaError) -> QueryError {
@@ -153,6 +216,9 @@ fn schema(error: &SchemaError) -> QueryError {
             QueryError::new(SqlState::DuplicateColumn, format!("column \"{name}\" specified more than once"))
         }
         SchemaError::FieldNotFound { field, valid_fields } => {
+            if let Some(error) = hidden(field, valid_fields) {
+                return error;
+            }
             let shown = match &field.relation {
                 Some(relation) => format!("{}.{}", relation.table(), field.name),
                 None => format!("\"{}\"", field.name),
@@ -162,6 +228,23 @@ fn schema(error: &SchemaError) -> QueryError {
             QueryError { hint, ..QueryError::new(SqlState::UndefinedColumn, format!("column {shown} does not exist")) }
         }
     }
+}
+
+/// A column that is there several times, or of a table that is not in FROM.
+fn hidden(field: &Column, valid: &[Column]) -> Option<QueryError> {
+    let alike = valid.iter().any(|other| other.name != field.name && super::names::shown(&other.name) == field.name);
+    if alike {
+        let message = format!("column reference \"{}\" is ambiguous", field.name);
+        return Some(QueryError::new(SqlState::AmbiguousColumn, message));
+    }
+    let table = field.relation.as_ref()?.table();
+    let relations = || valid.iter().filter_map(|column| column.relation.as_ref()).map(|relation| relation.table());
+    if relations().any(|relation| relation == table) {
+        return None;
+    }
+    let message = format!("missing FROM-clause entry for table \"{table}\"");
+    let hint = crate::nearest(table, relations()).map(|name| format!("Did you mean \"{name}\"?"));
+    Some(QueryError { hint, ..QueryError::new(SqlState::UndefinedTable, message) })
 }
 
 fn arrow(error: &ArrowError) -> QueryError {
@@ -176,6 +259,7 @@ fn arrow(error: &ArrowError) -> QueryError {
             Some(error) => classify(error),
             None => external(error.as_ref()),
         },
+        ArrowError::ComputeError(text) => execution(text),
         other => QueryError::new(SqlState::DataException, sentence(&other.to_string())),
     }
 }
@@ -201,8 +285,12 @@ fn plan(text: &str) -> QueryError {
                     format!("function {0} can only be called alone, as SELECT {0}(...)", function.name()),
                 )
             },
-            None => QueryError::new(SqlState::UndefinedFunction, format!("function {name} does not exist")),
+            None => QueryError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"))
+                .about(Subject::Function(name.to_owned())),
         };
+    }
+    if let Some(error) = no_function(text) {
+        return error;
     }
     if text.contains("must appear in the GROUP BY clause") || text.contains("must be in GROUP BY") {
         return QueryError::new(SqlState::GroupingError, sentence(text));
@@ -212,8 +300,14 @@ fn plan(text: &str) -> QueryError {
     {
         return QueryError::new(SqlState::GroupingError, sentence(text));
     }
+    if text.contains("Projections require unique expression names") {
+        return QueryError::new(SqlState::FeatureNotSupported, "two columns of the query cannot be told apart")
+            .hinting("Give one of them an alias.");
+    }
     for (words, sqlstate) in [
         ("requires a boolean expression", SqlState::DatatypeMismatch),
+        ("Unary operator", SqlState::UndefinedFunction),
+        ("was not provided a value", SqlState::UndefinedParameter),
         ("Cannot create filter with non-boolean predicate", SqlState::DatatypeMismatch),
         ("Failed to coerce then", SqlState::DatatypeMismatch),
         ("Failed to coerce arguments", SqlState::UndefinedFunction),
@@ -222,7 +316,6 @@ fn plan(text: &str) -> QueryError {
         ("Cannot infer common argument type", SqlState::UndefinedFunction),
         ("Placeholder", SqlState::IndeterminateDatatype),
         ("placeholder", SqlState::IndeterminateDatatype),
-        ("Projections require unique expression names", SqlState::DuplicateColumn),
         ("UNION queries have different number of columns", SqlState::SyntaxError),
         ("Cannot coerce", SqlState::CannotCoerce),
         ("Unsupported SQL type", SqlState::FeatureNotSupported),
@@ -238,6 +331,31 @@ fn execution(text: &str) -> QueryError {
     if text.contains("Divide by zero") || text.contains("divide by zero") {
         return QueryError::new(SqlState::DivisionByZero, "division by zero");
     }
+    for (words, sqlstate, message) in [
+        ("square root of a negative", SqlState::InvalidPowerArgument, "cannot take square root of a negative number"),
+        ("logarithm of zero", SqlState::InvalidLogarithm, "cannot take logarithm of zero"),
+        ("logarithm of a negative", SqlState::InvalidLogarithm, "cannot take logarithm of a negative number"),
+        ("negative count not allowed", SqlState::SubstringError, "negative substring length not allowed"),
+        ("regex parse error", SqlState::InvalidRegularExpression, "invalid regular expression"),
+        ("Regular expression did not compile", SqlState::InvalidRegularExpression, "invalid regular expression"),
+    ] {
+        if text.contains(words) {
+            return QueryError::new(sqlstate, message);
+        }
+    }
+    for (before, kind) in
+        [("date part '", "timestamp with time zone"), ("date_trunc granularity: '", "timestamp with time zone")]
+    {
+        if let Some((_, rest)) = text.split_once(before) {
+            let unit = rest.split('\'').next().unwrap_or_default();
+            let message = format!("unit \"{unit}\" not recognized for type {kind}");
+            return QueryError::new(SqlState::InvalidParameterValue, message);
+        }
+    }
+    if text.contains("was not provided a value") {
+        let name = text.split('\'').nth(1).unwrap_or("$1");
+        return QueryError::new(SqlState::UndefinedParameter, format!("there is no parameter {name}"));
+    }
     if text.contains("returned more than one row") || text.contains("more than one row") {
         return QueryError::new(
             SqlState::CardinalityViolation,
@@ -245,6 +363,40 @@ fn execution(text: &str) -> QueryError {
         );
     }
     QueryError::new(SqlState::DataException, sentence(text))
+}
+
+/// A function that is not there for such arguments.
+fn no_function(text: &str) -> Option<QueryError> {
+    let (_, rest) = text.split_once("No function matches the given name and argument types '")?;
+    let (name, rest) = rest.split_once('(')?;
+    let kinds = rest.get(..rest.find(")'")?)?;
+    let kinds: Vec<&str> = kinds.split(", ").filter(|kind| !kind.is_empty()).map(type_of).collect();
+    let message = format!("function {name}({}) does not exist", kinds.join(", "));
+    Some(
+        QueryError::new(SqlState::UndefinedFunction, message)
+            .hinting(
+                "No function matches the given name and argument types. You might need to add explicit type casts.",
+            )
+            .about(Subject::Function(name.to_owned())),
+    )
+}
+
+/// PostgreSQL's name of a type that the planner names.
+fn type_of(kind: &str) -> &'static str {
+    match kind.split('(').next().unwrap_or_default() {
+        "Int16" => "smallint",
+        // As it was planned, before literals became as narrow as they can be.
+        "Int32" | "Int64" => "integer",
+        "Float32" => "real",
+        "Float64" => "double precision",
+        "Boolean" => "boolean",
+        "Date32" => "date",
+        "Timestamp" => "timestamp",
+        "Interval" => "interval",
+        "Decimal128" | "Decimal256" => "numeric",
+        "Null" => "unknown",
+        _ => "text",
+    }
 }
 
 /// `switchyard.v_catalog.x`, `switchyard.public.x` or `x`, as the client wrote it.
@@ -269,6 +421,10 @@ fn sentence(text: &str) -> String {
         .fold(line, |line, label| line.strip_prefix(label).unwrap_or(line));
     let mut characters = line.chars();
     match characters.next() {
+        // A keyword stays as it is.
+        Some(first) if characters.clone().next().is_some_and(char::is_uppercase) => {
+            format!("{first}{}", characters.as_str()).trim_end_matches('.').to_owned()
+        }
         Some(first) => first.to_lowercase().chain(characters).collect::<String>().trim_end_matches('.').to_owned(),
         None => "the query failed".to_owned(),
     }

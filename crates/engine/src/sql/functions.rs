@@ -1,6 +1,10 @@
 //! Functions that PostgreSQL and Vertica clients expect and DataFusion does not have.
 
 pub(super) mod arithmetic;
+pub(super) mod declared;
+mod plain;
+pub(super) mod temporal;
+mod to_char;
 
 use std::sync::Arc;
 
@@ -22,6 +26,8 @@ pub(super) fn register(context: &SessionContext, current_snapshot: &Current) {
     context.register_udtf("catalog_at", Arc::new(CatalogAt::new(Arc::clone(current_snapshot))));
     context.register_udtf("explain_route", Arc::new(ExplainRoute::new(Arc::clone(current_snapshot))));
     context.register_udtf("test_authentication", Arc::new(TestAuthentication::new(Arc::clone(current_snapshot))));
+    declared::register(context, temporal::FUNCTIONS, current_snapshot);
+    declared::register(context, plain::FUNCTIONS, current_snapshot);
     let text = |name: &str, value: fn(&Snapshot) -> Option<String>| {
         let seen = Arc::clone(current_snapshot);
         let function: ScalarFunctionImplementation =

@@ -244,6 +244,7 @@ fn check_query(query: &Query) -> Result<(), QueryError> {
         let message = format!("target lists can have at most {ENTRIES_MAX} entries");
         return Err(QueryError::new(SqlState::TooManyColumns, message));
     }
+    super::mistakes::check(query)?;
     let mut found = None;
     let mut visitor = Forbidden(&mut found);
     let _: ControlFlow<()> = query.visit(&mut visitor);
@@ -314,6 +315,19 @@ impl VisitorMut for Rewriter {
         {
             name.0 = vec![last];
         }
+        if let TableFactor::Derived { subquery, .. } = factor {
+            super::names::name_columns(subquery);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<QueryError> {
+        if let Err(error) = fetch_as_limit(query) {
+            return ControlFlow::Break(error);
+        }
+        for table in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+            super::names::name_columns(&mut table.query);
+        }
         ControlFlow::Continue(())
     }
 
@@ -344,15 +358,41 @@ impl VisitorMut for Rewriter {
     }
 }
 
+/// `FETCH FIRST n ROWS ONLY` is the standard's LIMIT.
+fn fetch_as_limit(query: &mut Query) -> Result<(), QueryError> {
+    let Some(fetch) = query.fetch.take() else { return Ok(()) };
+    if fetch.with_ties || fetch.percent {
+        let what = if fetch.with_ties { "FETCH FIRST ... WITH TIES" } else { "FETCH FIRST ... PERCENT" };
+        return Err(QueryError::new(SqlState::FeatureNotSupported, format!("{what} is not supported")));
+    }
+    let one = || Expr::value(Value::Number("1".into(), false));
+    let wanted = fetch.quantity.unwrap_or_else(one);
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, .. }) => *limit = Some(wanted),
+        Some(LimitClause::OffsetCommaLimit { .. }) => {}
+        None => {
+            query.limit_clause =
+                Some(LimitClause::LimitOffset { limit: Some(wanted), offset: None, limit_by: Vec::new() });
+        }
+    }
+    Ok(())
+}
+
 /// The outermost SELECT of a query, when there is one.
 pub(super) fn outer_select(query: &Query) -> Option<&Select> {
     match query.body.as_ref() {
         SetExpr::Select(select) => Some(select),
         SetExpr::Query(query) => outer_select(query),
-        SetExpr::SetOperation { left, .. } => match left.as_ref() {
-            SetExpr::Select(select) => Some(select),
-            _ => None,
-        },
+        SetExpr::SetOperation { left, .. } => first_select(left),
+        _ => None,
+    }
+}
+
+fn first_select(body: &SetExpr) -> Option<&Select> {
+    match body {
+        SetExpr::Select(select) => Some(select),
+        SetExpr::Query(query) => outer_select(query),
+        SetExpr::SetOperation { left, .. } => first_select(left),
         _ => None,
     }
 }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use datafusion::common::DFSchema;
-use sqlparser::ast::{Expr, Ident, Query, SelectItem, SetExpr, Statement, TrimWhereField};
+use sqlparser::ast::{
+    Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TrimWhereField,
+};
 
 use super::OutputColumn;
 use super::cells::pg_type;
@@ -29,7 +31,7 @@ pub(super) fn columns(statement: &Statement, schema: &DFSchema) -> Vec<OutputCol
             let own = named.as_ref().and_then(|names| names.get(index));
             let name = match own {
                 Some(name) => name.clone(),
-                None => field.name().clone(),
+                None => shown(field.name()).to_owned(),
             };
             OutputColumn { name, kind: pg_type(field), origin: origins.of(index, schema) }
         })
@@ -119,7 +121,7 @@ fn name_of(expression: &Expr) -> Option<String> {
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
         Expr::Case { else_result: Some(result), .. } => Some(name_of(result).unwrap_or_else(|| "case".to_owned())),
         Expr::Case { .. } => Some("case".to_owned()),
-        Expr::Exists { .. } => Some("exists".to_owned()),
+        Expr::Exists { negated: false, .. } => Some("exists".to_owned()),
         Expr::Subquery(query) => outer_select(query)
             .and_then(|select| select.projection.first())
             .and_then(name_of_item)
@@ -135,7 +137,6 @@ fn name_of(expression: &Expr) -> Option<String> {
         Expr::Ceil { .. } => Some("ceil".to_owned()),
         Expr::Floor { .. } => Some("floor".to_owned()),
         Expr::Overlay { .. } => Some("overlay".to_owned()),
-        Expr::Value(value) if matches!(value.value, sqlparser::ast::Value::Boolean(_)) => Some("bool".to_owned()),
         _ => None,
     }
 }
@@ -143,7 +144,8 @@ fn name_of(expression: &Expr) -> Option<String> {
 /// PostgreSQL's own name of a type, which a cast without a better name is called.
 fn type_name(written: &str) -> String {
     let word = written.to_lowercase();
-    let word = word.split('(').next().unwrap_or_default().trim();
+    let word = word.split(['(', '[']).next().unwrap_or_default().trim().trim_matches('"');
+    let word = word.strip_prefix("pg_catalog.").unwrap_or(word);
     match word {
         "int" | "integer" => "int4",
         "bigint" => "int8",
@@ -160,30 +162,116 @@ fn type_name(written: &str) -> String {
     .to_owned()
 }
 
+/// Marks the later ones of several columns of one name, which DataFusion refuses; what is behind it is not shown.
+const MARK: char = '\u{1}';
+
+/// A column's name as the client knows it.
+pub(super) fn shown(name: &str) -> &str {
+    name.split(MARK).next().unwrap_or(name)
+}
+
 /// DataFusion refuses two output columns of one name; PostgreSQL does not. Later ones of equal text get an alias that
 /// nothing can refer to; what the client sees is named by [`columns`].
 pub(super) fn make_unique(query: &mut Query) {
-    let SetExpr::Select(select) = query.body.as_mut() else { return };
-    let mut seen = BTreeSet::new();
-    for (index, item) in select.projection.iter_mut().enumerate() {
-        let shown = match &*item {
-            SelectItem::UnnamedExpr(Expr::Value(_) | Expr::Cast { .. }) => format!("literal {index}"),
-            SelectItem::UnnamedExpr(expression) => name_of(expression).unwrap_or_else(|| expression.to_string()),
-            SelectItem::ExprWithAlias { alias, .. } => folded(alias),
-            _ => continue,
-        };
-        // A cast is called by what is in it, for DataFusion.
-        let literal = matches!(&*item, SelectItem::UnnamedExpr(Expr::Value(_) | Expr::Cast { .. }));
-        if seen.insert(shown) && !literal {
-            continue;
-        }
-        let alias = Ident::with_quote('"', format!("?column {index}?"));
-        let taken = std::mem::replace(item, SelectItem::Wildcard(Default::default()));
-        *item = match taken {
-            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
-                SelectItem::ExprWithAlias { expr, alias }
+    let ordered = order_names(query);
+    match query.body.as_mut() {
+        SetExpr::Select(select) => {
+            let mut seen = BTreeSet::new();
+            for (index, item) in select.projection.iter_mut().enumerate() {
+                let named = matches!(&*item, SelectItem::UnnamedExpr(expression)
+                    if !matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_)));
+                let own = name_of_item(item).filter(|name| named && ordered.contains(name));
+                match own {
+                    // ORDER BY calls it by the name that it would have.
+                    Some(name) if seen.insert(name.clone()) => alias(item, name),
+                    _ => unique_item(item, index, &mut seen),
+                }
             }
-            other => other,
-        };
+        }
+        body => name_arms(body),
+    }
+}
+
+/// The plain names in ORDER BY.
+fn order_names(query: &Query) -> BTreeSet<String> {
+    let Some(OrderByKind::Expressions(items)) = query.order_by.as_ref().map(|order| &order.kind) else {
+        return BTreeSet::new();
+    };
+    let name = |item: &OrderByExpr| match &item.expr {
+        Expr::Identifier(ident) => Some(folded(ident)),
+        _ => None,
+    };
+    items.iter().filter_map(name).collect()
+}
+
+fn alias(item: &mut SelectItem, name: String) {
+    let taken = std::mem::replace(item, SelectItem::Wildcard(Default::default()));
+    *item = match taken {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) }
+        }
+        other => other,
+    };
+}
+
+fn unique_item(item: &mut SelectItem, index: usize, seen: &mut BTreeSet<String>) {
+    let shown = match &*item {
+        SelectItem::UnnamedExpr(Expr::Value(_) | Expr::Cast { .. }) => format!("literal {index}"),
+        SelectItem::UnnamedExpr(expression) => name_of(expression).unwrap_or_else(|| expression.to_string()),
+        SelectItem::ExprWithAlias { alias, .. } => folded(alias),
+        _ => return,
+    };
+    // A cast is called by what is in it, for DataFusion.
+    let literal = matches!(&*item, SelectItem::UnnamedExpr(Expr::Value(_) | Expr::Cast { .. }));
+    if !seen.insert(shown) || literal {
+        alias(item, format!("?column {index}?"));
+    }
+}
+
+/// Gives every column of the query an alias that is its own: what the planner calls two expressions can be alike where
+/// their texts are not.
+pub(super) fn alias_all(statement: &mut Statement) {
+    let Statement::Query(query) = statement else { return };
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    for (index, item) in select.projection.iter_mut().enumerate() {
+        if matches!(item, SelectItem::UnnamedExpr(_)) {
+            alias(item, format!("?column {index}?"));
+        }
+    }
+}
+
+/// Names the columns of a query within another as PostgreSQL does, so that the outer one can call them so. Where several
+/// have one name, they are all marked: to name one of them is ambiguous.
+pub(super) fn name_columns(query: &mut Query) {
+    name_arms(&mut query.body);
+}
+
+fn name_arms(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => name_select(select),
+        SetExpr::Query(query) => name_columns(query),
+        SetExpr::SetOperation { left, right, .. } => {
+            name_arms(left);
+            name_arms(right);
+        }
+        _ => {}
+    }
+}
+
+fn name_select(select: &mut Select) {
+    let names: Vec<Option<String>> = select.projection.iter().map(name_of_item).collect();
+    for (index, item) in select.projection.iter_mut().enumerate() {
+        let Some(Some(name)) = names.get(index) else { continue };
+        let alike = names.iter().flatten().filter(|other| *other == name).count();
+        let plain = matches!(
+            item,
+            SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+                | SelectItem::ExprWithAlias { .. }
+        );
+        if alike > 1 {
+            alias(item, format!("{name}{MARK}{index}"));
+        } else if !plain {
+            alias(item, name.clone());
+        }
     }
 }

@@ -1,9 +1,6 @@
 //! Patterns that DataFusion would read in another way, said in its own words; those it has no words for are refused.
 
-use sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
-    ValueWithSpan,
-};
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, ValueWithSpan};
 
 use super::error::QueryError;
 use super::rewrite::call;
@@ -46,7 +43,6 @@ pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
                 if *negated { Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(matched) } } else { matched };
             Ok(())
         }
-        Expr::Function(function) if is_to_char(function) => format_of(function),
         _ => Ok(()),
     }
 }
@@ -136,66 +132,6 @@ fn similar(pattern: &str, escape: Option<char>) -> Result<String> {
     }
     written.push_str(")$");
     Ok(written)
-}
-
-fn is_to_char(function: &Function) -> bool {
-    let name = function.name.0.last().and_then(|part| part.as_ident());
-    name.is_some_and(|name| name.value.eq_ignore_ascii_case("to_char"))
-}
-
-/// What the parts of a date and time are called here and there, longest first where one begins another.
-const PARTS: [(&str, &str); 10] = [
-    ("YYYY", "%Y"),
-    ("YY", "%y"),
-    ("MM", "%m"),
-    ("DDD", "%j"),
-    ("DD", "%d"),
-    ("HH24", "%H"),
-    ("HH12", "%I"),
-    ("MI", "%M"),
-    ("MS", "%3f"),
-    ("SS", "%S"),
-];
-
-/// Puts DataFusion's pattern into a call of `to_char`, where each part has its like.
-fn format_of(function: &mut Function) -> Result<()> {
-    let refused = || QueryError {
-        hint: Some(
-            "Literal patterns of YYYY, YY, MM, DD, DDD, HH24, HH12, MI, SS and MS are understood, and text in double \
-             quotes."
-                .to_owned(),
-        ),
-        ..unsupported("this pattern of to_char")
-    };
-    let FunctionArguments::List(list) = &mut function.args else { return Err(refused()) };
-    let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))] = list.args.as_mut_slice() else {
-        return Err(refused());
-    };
-    let written = literal(pattern).ok_or_else(refused)?;
-    let mut rest = written.as_str();
-    let mut told = String::new();
-    while let Some(first) = rest.chars().next() {
-        if let Some((part, own)) = PARTS.iter().find(|(part, _)| rest.starts_with(part)) {
-            told.push_str(own);
-            rest = rest.get(part.len()..).unwrap_or_default();
-            continue;
-        }
-        rest = rest.get(first.len_utf8()..).unwrap_or_default();
-        match first {
-            '"' => {
-                let (quoted, after) = rest.split_once('"').ok_or_else(refused)?;
-                if quoted.contains('\\') {
-                    return Err(refused());
-                }
-                told.push_str(&quoted.replace('%', "%%"));
-                rest = after;
-            }
-            ' ' | '-' | '/' | '.' | ',' | ':' | ';' => told.push(first),
-            _ => return Err(refused()),
-        }
-    }
-    *pattern = text(told);
-    Ok(())
 }
 
 #[cfg(test)]

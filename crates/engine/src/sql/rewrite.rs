@@ -7,8 +7,8 @@ use std::str::Chars;
 
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, SelectItem, SetExpr, Statement, TableAlias,
-    TableAliasColumnDef, TableFactor, Value, VisitMut, VisitorMut,
+    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, SelectItem, SetExpr, Statement, TableAlias,
+    TableAliasColumnDef, TableFactor, TableFunctionArgs, Value, VisitMut, VisitorMut,
 };
 
 use super::subquery::ARRAY;
@@ -21,6 +21,7 @@ pub(super) fn rewrite(statement: &mut Statement) {
     let _: ControlFlow<()> = VisitMut::visit(statement, &mut Rewriter);
     if let Statement::Query(query) = statement {
         show_objects(&mut query.body);
+        spread_series(&mut query.body);
     }
 }
 
@@ -45,9 +46,11 @@ impl VisitorMut for Rewriter {
         let taken = std::mem::replace(expression, Expr::Value(Value::Null.into()));
         *expression = match taken {
             Expr::Collate { expr, .. } => *expr,
+            Expr::Interval(interval) => interval_cast(interval),
+            Expr::AtTimeZone { timestamp, time_zone } => call("timezone", vec![*time_zone, *timestamp]),
             Expr::Cast { kind, expr, data_type, array, format } => cast(kind, *expr, data_type, array, format),
             Expr::BinaryOp { left, op, right } => binary(*left, op, *right),
-            Expr::Function(function) => subscripts_in_list(array_subquery(function)),
+            Expr::Function(function) => subscripts_in_list(renamed(array_subquery(function))),
             Expr::AnyOp { left, compare_op, right, is_some } => {
                 Expr::AnyOp { left, compare_op: operator(compare_op), right: Box::new(array_literal(*right)), is_some }
             }
@@ -62,7 +65,32 @@ impl VisitorMut for Rewriter {
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         set_as_table(factor);
         name_values(factor);
+        narrow_series(factor);
         ControlFlow::Continue(())
+    }
+}
+
+/// `interval '1' day` as `'1 day'::interval`.
+fn interval_cast(interval: Interval) -> Expr {
+    let unit = match &interval {
+        Interval { leading_field: Some(unit), last_field: None, leading_precision: None, .. } => unit.to_string(),
+        _ => String::new(),
+    };
+    let written = match interval.value.as_ref() {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => text.clone(),
+            _ => return Expr::Interval(interval),
+        },
+        _ => return Expr::Interval(interval),
+    };
+    let bare = written.trim().parse::<f64>().is_ok() && !unit.is_empty();
+    let text = if bare { format!("{} {unit}", written.trim()) } else { written };
+    Expr::Cast {
+        kind: CastKind::DoubleColon,
+        expr: Box::new(Expr::Value(Value::SingleQuotedString(text).into())),
+        data_type: DataType::Interval { fields: None, precision: None },
+        array: false,
+        format: None,
     }
 }
 
@@ -108,7 +136,7 @@ fn cast(
         return array_of(items, element_type(&data_type));
     }
     let data_type = plain_type(name).unwrap_or(data_type);
-    let is_text = matches!(data_type, DataType::Text | DataType::Varchar(_));
+    let is_text = matches!(data_type, DataType::Text | DataType::Varchar(_) | DataType::Custom(..));
     let expr = if is_text { shown(expression) } else { expression };
     Expr::Cast { kind, expr: Box::new(expr), data_type, array, format }
 }
@@ -128,8 +156,11 @@ fn plain_type(name: &str) -> Option<DataType> {
         return Some(DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(element), None)));
     }
     Some(match name {
-        "text" | "name" | "\"char\"" | "bpchar" | "varchar" | "unknown" | "cstring" | "json" | "jsonb" | "inet"
-        | "cidr" | "pg_node_tree" | "xml" => DataType::Text,
+        "text" | "\"text\"" | "unknown" | "cstring" | "pg_node_tree" | "xml" => DataType::Text,
+        "name" | "\"name\"" => named_type("name"),
+        "\"char\"" => named_type("char"),
+        "varchar" | "\"varchar\"" => DataType::Varchar(None),
+        "bpchar" | "json" | "jsonb" | "inet" | "cidr" | "timestamptz" | "bytea" => named_type(name),
         "oid" | "xid" | "cid" => DataType::IntUnsigned(None),
         "int2" | "smallint" => DataType::SmallInt(None),
         "int4" | "integer" | "int" => DataType::Integer(None),
@@ -141,6 +172,10 @@ fn plain_type(name: &str) -> Option<DataType> {
         "oidvector" => DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(DataType::IntUnsigned(None)), None)),
         _ => return None,
     })
+}
+
+fn named_type(name: &str) -> DataType {
+    DataType::Custom(ObjectName::from(vec![Ident::new(name)]), Vec::new())
 }
 
 fn element_type(data_type: &DataType) -> DataType {
@@ -296,6 +331,54 @@ fn show_objects(body: &mut SetExpr) {
     }
 }
 
+/// Functions that DataFusion has under another name.
+const RENAMED: [(&str, &str); 4] =
+    [("every", "bool_and"), ("sign", "signum"), ("variance", "var_samp"), ("pow", "power")];
+
+fn renamed(expression: Expr) -> Expr {
+    let Expr::Function(mut function) = expression else { return expression };
+    let name = guard::last_part(&function.name).unwrap_or_default().to_lowercase();
+    if name == "mod"
+        && let FunctionArguments::List(list) = &function.args
+        && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(left)), FunctionArg::Unnamed(FunctionArgExpr::Expr(right))] =
+            list.args.as_slice()
+    {
+        let (left, right) = (Box::new(nested(left.clone())), Box::new(nested(right.clone())));
+        return nested(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right });
+    }
+    if let Some((_, own)) = RENAMED.iter().find(|(theirs, _)| *theirs == name) {
+        function.name = ObjectName::from(vec![Ident::new(*own)]);
+    }
+    Expr::Function(function)
+}
+
+fn nested(expression: Expr) -> Expr {
+    Expr::Nested(Box::new(expression))
+}
+
+/// `SELECT generate_series(...)` gives rows.
+fn spread_series(body: &mut SetExpr) {
+    match body {
+        SetExpr::Select(select) => {
+            for item in &mut select.projection {
+                if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item
+                    && let Expr::Function(function) = &*expression
+                    && guard::last_part(&function.name).is_some_and(|name| name.eq_ignore_ascii_case("generate_series"))
+                {
+                    let taken = std::mem::replace(expression, Expr::Value(Value::Null.into()));
+                    *expression = call("unnest", vec![taken]);
+                }
+            }
+        }
+        SetExpr::Query(query) => spread_series(&mut query.body),
+        SetExpr::SetOperation { left, right, .. } => {
+            spread_series(left);
+            spread_series(right);
+        }
+        _ => {}
+    }
+}
+
 /// `ARRAY(SELECT ...)`, which is parsed as a function of a query.
 fn array_subquery(function: Function) -> Expr {
     let named = guard::last_part(&function.name).is_some_and(|name| name.eq_ignore_ascii_case("array"));
@@ -391,6 +474,34 @@ fn subscripts(mut arguments: Vec<Expr>) -> Expr {
     let dimension = || Expr::Value(Value::Number("1".to_owned(), false).into());
     let bound = |name: &str| call(name, arguments.iter().cloned().chain([dimension()]).collect());
     call("generate_series", vec![bound("array_lower"), bound("array_upper")])
+}
+
+/// A series of literals that are integers gives integers, which the planner's own function does not.
+fn narrow_series(factor: &mut TableFactor) {
+    let TableFactor::Table { name, alias, args: Some(arguments), .. } = factor else { return };
+    if !guard::last_part(name).is_some_and(|name| name.eq_ignore_ascii_case("generate_series")) {
+        return;
+    }
+    let narrow = arguments.args.iter().all(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => value.to_string().parse::<i32>().is_ok(),
+        _ => false,
+    });
+    let column = match alias {
+        Some(alias) => alias.columns.first().map_or(alias.name.clone(), |column| column.name.clone()),
+        None => Ident::new("generate_series"),
+    };
+    let source = alias.as_ref().map_or_else(|| Ident::new("generate_series"), |alias| alias.name.clone());
+    let kind = if narrow { "INT" } else { "BIGINT" };
+    let inner = format!("SELECT CAST(value AS {kind}) AS {column} FROM {}", without_alias(name, arguments));
+    let parsed = sqlparser::parser::Parser::new(&sqlparser::dialect::PostgreSqlDialect {});
+    let Ok(subquery) = parsed.try_with_sql(&inner).and_then(|mut parser| parser.parse_query()) else { return };
+    let alias = Some(TableAlias { explicit: true, name: source, columns: Vec::new(), at: None });
+    *factor = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
+}
+
+fn without_alias(name: &ObjectName, arguments: &TableFunctionArgs) -> String {
+    let values: Vec<String> = arguments.args.iter().map(ToString::to_string).collect();
+    format!("{name}({})", values.join(", "))
 }
 
 fn plain_alias(name: &str) -> TableAlias {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, ScalarValue};
 use datafusion::error::DataFusionError;
@@ -16,7 +16,8 @@ use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
 use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDFImpl, Signature, Subquery, Volatility,
+    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Subquery,
+    Volatility,
 };
 use datafusion::physical_plan::collect;
 
@@ -210,6 +211,16 @@ impl ScalarUDFImpl for Apart {
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType, DataFusionError> {
         Ok(self.result.clone())
+    }
+
+    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef, DataFusionError> {
+        let field = Field::new(self.name(), self.result.clone(), true);
+        // Its one value is of the column's own type.
+        let column = self.plan.schema().fields().first().filter(|_| self.mode == Mode::Scalar);
+        Ok(Arc::new(match column {
+            Some(column) => field.with_metadata(column.metadata().clone()),
+            None => field,
+        }))
     }
 
     fn invoke_with_args(&self, _: ScalarFunctionArgs) -> Result<ColumnarValue, DataFusionError> {

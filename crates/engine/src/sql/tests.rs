@@ -179,7 +179,7 @@ async fn a_query_ends_at_its_limits() {
     let sql = "SELECT sum(a.a * b.b) FROM generate_series(1, 100000) a CROSS JOIN generate_series(1, 100000) b";
     assert_eq!(refusal("dbadmin", time, sql).await.sqlstate, SqlState::QueryCanceled);
     let memory = QueryLimits { memory_bytes_max: 100_000, ..LIMITS };
-    let sql = "SELECT value FROM generate_series(1, 1000000) ORDER BY value % 7, value DESC";
+    let sql = "SELECT g FROM generate_series(1, 1000000) g ORDER BY g % 7, g DESC";
     assert_eq!(refusal("dbadmin", memory, sql).await.sqlstate, SqlState::OutOfMemory);
 }
 

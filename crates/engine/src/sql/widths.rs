@@ -1,9 +1,9 @@
 //! Types of expressions as PostgreSQL has them, where DataFusion has others: an integer literal is as narrow as it can
-//! be, arithmetic is checked, a literal in quotes takes the type of what it meets.
+//! be, arithmetic is checked, a literal in quotes takes the type of what it meets, casts mean what they mean there.
 
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::DataFusionError;
@@ -14,85 +14,341 @@ use datafusion::logical_expr::{
     BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF, Union,
 };
 
+use super::Current;
+use super::calls;
+use super::common;
+use super::convert::{Convert, is_allowed};
 use super::error::QueryError;
 use super::functions::arithmetic::{Arithmetic, Rounded};
+use super::functions::declared;
+use super::functions::temporal::{
+    DAYS_EARLIER, DAYS_LATER, DAYS_SINCE, DIVIDED, EARLIER, LATER, LENGTH, LONGER, SHORTER, SINCE, TIMES,
+};
+use super::kinds::{self, is_text, name_of, tag, timestamptz};
+use super::places::Subject;
 use crate::error::SqlState;
 
-type Result<T> = std::result::Result<T, DataFusionError>;
+pub(super) type Result<T> = std::result::Result<T, DataFusionError>;
 
 /// Gives a plan PostgreSQL's types. It must not have been analysed yet: the analyser puts DataFusion's coercions in.
-pub(super) fn apply(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(super) fn apply(plan: LogicalPlan, current: &Current) -> Result<LogicalPlan> {
     // The working table of a recursive query keeps the types it was planned with.
     let recursive = plan.exists(|step| Ok(matches!(step, LogicalPlan::RecursiveQuery(_))))?;
-    plan.transform_up_with_subqueries(|step| step_types(step, !recursive)).map(|done| done.data)
+    let typer = Typer { current, narrow: !recursive };
+    plan.transform_up_with_subqueries(|step| typer.step(step)).map(|done| done.data)
 }
 
-fn step_types(step: LogicalPlan, narrow: bool) -> Result<Transformed<LogicalPlan>> {
-    match step {
-        LogicalPlan::Limit(_)
-        | LogicalPlan::Explain(_)
-        | LogicalPlan::RecursiveQuery(_)
-        | LogicalPlan::TableScan(_) => Ok(Transformed::no(step)),
-        LogicalPlan::Union(union) => {
-            Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?)))
+/// An operator as it is planned; none where DataFusion's own meaning is the right one.
+pub(super) fn plan_operator(
+    op: Operator,
+    left: &Expr,
+    right: &Expr,
+    schema: &DFSchema,
+    current: &Current,
+) -> Result<Option<Expr>> {
+    let placeholder = |side: &Expr| side.exists(|part| Ok(matches!(part, Expr::Placeholder(_))));
+    if !is_arithmetic(op) && !is_comparison(op) && !is_logical(op) || placeholder(left)? || placeholder(right)? {
+        return Ok(None);
+    }
+    let binary = BinaryExpr { left: Box::new(left.clone()), op, right: Box::new(right.clone()) };
+    Typer { current, narrow: true }.operator(binary, schema).map(Some)
+}
+
+/// What gives expressions their types.
+pub(super) struct Typer<'a> {
+    pub(super) current: &'a Current,
+    narrow: bool,
+}
+
+/// The type of an expression; that of an integer literal is as narrow as it will be.
+pub(super) fn field_of(expression: &Expr, schema: &DFSchema) -> Result<Field> {
+    match expression {
+        Expr::Literal(ScalarValue::Int64(Some(value)), None) if i32::try_from(*value).is_ok() => {
+            Ok(Field::new("", DataType::Int32, false))
         }
-        LogicalPlan::Values(values) if narrow => {
-            let empty = DFSchema::empty();
-            let rows = values
-                .values
-                .into_iter()
-                .map(|row| row.into_iter().map(|value| expression(value, &empty, narrow)).collect::<Result<Vec<_>>>());
-            LogicalPlanBuilder::values(rows.collect::<Result<_>>()?)?.build().map(Transformed::yes)
-        }
-        step => {
-            let schema = merge_schema(&step.inputs());
-            let names = NamePreserver::new(&step);
-            let mapped = step.map_expressions(|whole| {
-                let name = names.save(&whole);
-                Ok(Transformed::yes(name.restore(expression(whole, &schema, narrow)?)))
-            })?;
-            mapped.map_data(LogicalPlan::recompute_schema)
-        }
+        _ => Ok(expression.to_field(schema)?.1.as_ref().clone()),
     }
 }
 
-fn expression(whole: Expr, schema: &DFSchema, narrow: bool) -> Result<Expr> {
-    whole.transform_up(|part| part_types(part, schema, narrow).map(Transformed::yes)).map(|done| done.data)
+/// Whether an expression is text in quotes without a type, which takes that of what it meets.
+pub(super) fn is_unknown(expression: &Expr) -> bool {
+    match expression {
+        Expr::Alias(alias) => is_unknown(&alias.expr),
+        Expr::Literal(ScalarValue::Utf8(Some(_)), None) => true,
+        _ => false,
+    }
 }
 
-fn part_types(part: Expr, schema: &DFSchema, narrow: bool) -> Result<Expr> {
-    match part {
-        Expr::Literal(ScalarValue::Int64(Some(value)), metadata) if narrow => Ok(match i32::try_from(value) {
-            Ok(value) => Expr::Literal(ScalarValue::Int32(Some(value)), metadata),
-            Err(_) => Expr::Literal(ScalarValue::Int64(Some(value)), metadata),
-        }),
-        Expr::Literal(ScalarValue::UInt64(Some(value)), metadata) => {
-            Ok(Expr::Literal(ScalarValue::Decimal128(Some(value.into()), 20, 0), metadata))
-        }
-        Expr::BinaryExpr(binary) => operator(binary, schema),
-        Expr::Between(mut between) => {
-            let kind = between.expr.get_type(schema).ok();
-            for bound in [&mut between.low, &mut between.high] {
-                let taken = std::mem::take(bound.as_mut());
-                **bound = beside(taken, kind.as_ref());
+pub(super) fn cast(expression: Expr, kind: DataType) -> Expr {
+    Expr::Cast(Cast::new(Box::new(expression), kind))
+}
+
+impl Typer<'_> {
+    fn step(&self, step: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+        match step {
+            LogicalPlan::Limit(_)
+            | LogicalPlan::Explain(_)
+            | LogicalPlan::RecursiveQuery(_)
+            | LogicalPlan::TableScan(_) => Ok(Transformed::no(step)),
+            LogicalPlan::Union(union) => {
+                let inputs = common::union_inputs(union.inputs, self)?;
+                Ok(Transformed::yes(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?)))
             }
-            Ok(Expr::Between(between))
+            LogicalPlan::Values(values) if self.narrow => {
+                let empty = DFSchema::empty();
+                let rows = values
+                    .values
+                    .into_iter()
+                    .map(|row| row.into_iter().map(|value| self.expression(value, &empty)).collect::<Result<Vec<_>>>());
+                LogicalPlanBuilder::values(rows.collect::<Result<_>>()?)?.build().map(Transformed::yes)
+            }
+            step => {
+                let schema = merge_schema(&step.inputs());
+                let names = NamePreserver::new(&step);
+                let mapped = step.map_expressions(|whole| {
+                    let name = names.save(&whole);
+                    Ok(Transformed::yes(name.restore(self.expression(whole, &schema)?)))
+                })?;
+                mapped.map_data(LogicalPlan::recompute_schema)
+            }
         }
-        Expr::InList(mut list) => {
-            let kind = list.expr.get_type(schema).ok();
-            list.list = list.list.into_iter().map(|item| beside(item, kind.as_ref())).collect();
-            Ok(Expr::InList(list))
+    }
+
+    fn expression(&self, whole: Expr, schema: &DFSchema) -> Result<Expr> {
+        whole.transform_up(|part| self.part(part, schema).map(Transformed::yes)).map(|done| done.data)
+    }
+
+    fn part(&self, part: Expr, schema: &DFSchema) -> Result<Expr> {
+        match part {
+            Expr::Literal(ScalarValue::Int64(Some(value)), None) if self.narrow => Ok(match i32::try_from(value) {
+                Ok(value) => Expr::Literal(ScalarValue::Int32(Some(value)), None),
+                Err(_) => Expr::Literal(ScalarValue::Int64(Some(value)), None),
+            }),
+            Expr::Literal(ScalarValue::UInt64(Some(value)), metadata) => {
+                Ok(Expr::Literal(ScalarValue::Decimal128(Some(value.into()), 20, 0), metadata))
+            }
+            Expr::BinaryExpr(binary) => self.operator(binary, schema),
+            Expr::Between(mut between) => {
+                let kind = field_of(&between.expr, schema).ok();
+                for bound in [&mut between.low, &mut between.high] {
+                    let taken = std::mem::take(bound.as_mut());
+                    **bound = self.beside(taken, kind.as_ref());
+                }
+                Ok(Expr::Between(between))
+            }
+            Expr::InList(mut list) => {
+                let kind = field_of(&list.expr, schema).ok();
+                list.list = list.list.into_iter().map(|item| self.beside(item, kind.as_ref())).collect();
+                Ok(Expr::InList(list))
+            }
+            Expr::Like(like) => {
+                let kind = field_of(&like.expr, schema)?;
+                if is_text(kind.data_type()) || kind.data_type().is_null() {
+                    return Ok(Expr::Like(like));
+                }
+                let operator = if like.case_insensitive { "~~*" } else { "~~" };
+                let negated = if like.negated { "!" } else { "" };
+                let text = Field::new("", DataType::Utf8, true);
+                Err(no_operator(&name_of(&kind), &format!("{negated}{operator}"), &name_of(&text)))
+            }
+            Expr::Cast(cast) => self.casted(cast, schema),
+            Expr::Case(case) => common::case(case, schema, self),
+            Expr::ScalarFunction(call) => calls::typed(call, schema, self),
+            Expr::AggregateFunction(mut call) if call.func.name() == "sum" => {
+                call.params.args = wide(std::mem::take(&mut call.params.args), schema);
+                Ok(Expr::AggregateFunction(call))
+            }
+            Expr::WindowFunction(mut call) if call.fun.name() == "sum" => {
+                call.params.args = wide(std::mem::take(&mut call.params.args), schema);
+                Ok(Expr::WindowFunction(call))
+            }
+            other => Ok(other),
         }
-        Expr::Cast(cast) => casted(cast, schema),
-        Expr::AggregateFunction(mut call) if call.func.name() == "sum" => {
-            call.params.args = wide(std::mem::take(&mut call.params.args), schema);
-            Ok(Expr::AggregateFunction(call))
+    }
+
+    /// A literal in quotes beside a value that is no text is read as one of the value's type.
+    pub(super) fn beside(&self, expression: Expr, kind: Option<&Field>) -> Expr {
+        match kind {
+            Some(kind) if is_unknown(&expression) && is_readable(kind.data_type()) => self.read(expression, kind),
+            _ => expression,
         }
-        Expr::WindowFunction(mut call) if call.fun.name() == "sum" => {
-            call.params.args = wide(std::mem::take(&mut call.params.args), schema);
-            Ok(Expr::WindowFunction(call))
+    }
+
+    pub(super) fn read(&self, expression: Expr, kind: &Field) -> Expr {
+        let to = kind.clone().with_name("");
+        Convert::of(expression, &Field::new("", DataType::Utf8, true), &to, self.current)
+    }
+
+    fn operator(&self, binary: BinaryExpr, schema: &DFSchema) -> Result<Expr> {
+        let BinaryExpr { left, op, right } = binary;
+        let known = is_arithmetic(op) || is_comparison(op) || is_logical(op);
+        let (Ok(left_kind), Ok(right_kind)) = (field_of(&left, schema), field_of(&right, schema)) else {
+            return Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }));
+        };
+        if !known {
+            return Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }));
         }
-        other => Ok(other),
+        if is_logical(op) {
+            let truth = Field::new("", DataType::Boolean, true);
+            let left = self.truth(*left, &left_kind, op, &truth)?;
+            let right = self.truth(*right, &right_kind, op, &truth)?;
+            return Ok(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }));
+        }
+        // What a moment is moved by is an interval.
+        let moved = |kind: &Field| match kind.data_type() {
+            DataType::Timestamp(..) if op == Operator::Plus => Field::new("", kinds::interval(), true),
+            DataType::Duration(_) => Field::new("", kinds::interval(), true),
+            _ => kind.clone(),
+        };
+        let left = self.beside(*left, Some(&moved(&right_kind)));
+        let right = self.beside(*right, Some(&moved(&left_kind)));
+        let (left_kind, right_kind) = (field_of(&left, schema)?, field_of(&right, schema)?);
+        if is_comparison(op) {
+            return self.comparison((left, &left_kind), op, (right, &right_kind));
+        }
+        self.calculation((left, &left_kind), op, (right, &right_kind))
+    }
+
+    fn truth(&self, side: Expr, kind: &Field, op: Operator, truth: &Field) -> Result<Expr> {
+        match kind.data_type() {
+            DataType::Boolean | DataType::Null => Ok(side),
+            _ if is_unknown(&side) => Ok(self.read(side, truth)),
+            _ => {
+                let message = format!("argument of {op} must be type boolean, not type {}", name_of(kind));
+                Err(QueryError::new(SqlState::DatatypeMismatch, message).external())
+            }
+        }
+    }
+
+    fn comparison(&self, left: (Expr, &Field), op: Operator, right: (Expr, &Field)) -> Result<Expr> {
+        let ((left, left_kind), (right, right_kind)) = (left, right);
+        let foreign = |one: &Field, other: &Field| {
+            let (one, other) = (one.data_type(), other.data_type());
+            is_text(one) && (other.is_numeric() || is_readable(other))
+                || *one == DataType::Boolean && other.is_numeric()
+        };
+        if foreign(left_kind, right_kind) || foreign(right_kind, left_kind) {
+            return Err(no_operator(&name_of(left_kind), &op.to_string(), &name_of(right_kind)));
+        }
+        let length = |side: Expr, kind: &Field| match kind.data_type() {
+            DataType::Interval(_) | DataType::Duration(_) => declared::call(&LENGTH, vec![side], self.current),
+            _ => side,
+        };
+        let zoned = |kind: &Field| matches!(kind.data_type(), DataType::Timestamp(_, Some(_)));
+        let civil = |kind: &Field| matches!(kind.data_type(), DataType::Timestamp(_, None) | DataType::Date32);
+        let point = |side: Expr, kind: &Field, other: &Field| {
+            if civil(kind) && zoned(other) {
+                return Convert::of(side, kind, &Field::new("", timestamptz(), true), self.current);
+            }
+            side
+        };
+        let left = point(length(left, left_kind), left_kind, right_kind);
+        let right = point(length(right, right_kind), right_kind, left_kind);
+        Ok(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
+    }
+
+    fn calculation(&self, left: (Expr, &Field), op: Operator, right: (Expr, &Field)) -> Result<Expr> {
+        use DataType::{Date32, Duration, Interval, Timestamp};
+        use Operator::{Divide, Minus, Multiply, Plus};
+        let ((left, left_kind), (right, right_kind)) = (left, right);
+        let (one, other) = (left_kind.data_type(), right_kind.data_type());
+        let number = |kind: &DataType| kind.is_numeric() || kind.is_null();
+        let call = |function, arguments| Ok(declared::call(function, arguments, self.current));
+        match (one, op, other) {
+            (one, _, other) if number(one) && number(other) => Ok(arithmetic(op, left, right)),
+            (Date32, Minus, Date32) => call(&DAYS_SINCE, vec![left, right]),
+            (Date32, Plus, kind) if kind.is_integer() => call(&DAYS_LATER, vec![left, right]),
+            (kind, Plus, Date32) if kind.is_integer() => call(&DAYS_LATER, vec![right, left]),
+            (Date32, Minus, kind) if kind.is_integer() => call(&DAYS_EARLIER, vec![left, right]),
+            (Timestamp(..) | Date32, Plus, Interval(_) | Duration(_)) => call(&LATER, vec![left, right]),
+            (Interval(_) | Duration(_), Plus, Timestamp(..) | Date32) => call(&LATER, vec![right, left]),
+            (Timestamp(..) | Date32, Minus, Interval(_) | Duration(_)) => call(&EARLIER, vec![left, right]),
+            (Timestamp(..) | Date32, Minus, Timestamp(..) | Date32) => call(&SINCE, vec![left, right]),
+            (Interval(_) | Duration(_), Plus, Interval(_) | Duration(_)) => call(&LONGER, vec![left, right]),
+            (Interval(_) | Duration(_), Minus, Interval(_) | Duration(_)) => call(&SHORTER, vec![left, right]),
+            (Interval(_) | Duration(_), Multiply, kind) if kind.is_numeric() => call(&TIMES, vec![left, right]),
+            (kind, Multiply, Interval(_) | Duration(_)) if kind.is_numeric() => call(&TIMES, vec![right, left]),
+            (Interval(_) | Duration(_), Divide, kind) if kind.is_numeric() => call(&DIVIDED, vec![left, right]),
+            (one, _, other) if !is_known(one) || !is_known(other) => {
+                Ok(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }))
+            }
+            _ => Err(no_operator(&name_of(left_kind), &op.to_string(), &name_of(right_kind))),
+        }
+    }
+
+    /// Casts mean what they mean in PostgreSQL; those that only widen a number are DataFusion's.
+    fn casted(&self, whole: Cast, schema: &DFSchema) -> Result<Expr> {
+        let placeholder = matches!(whole.expr.as_ref(), Expr::Placeholder(_));
+        let Ok(from) = field_of(&whole.expr, schema) else { return Ok(Expr::Cast(whole)) };
+        let mut to = whole.field.as_ref().clone().with_name("");
+        // A parameter whose value is not known yet keeps its cast, which tells its type.
+        if placeholder || !is_known_target(to.data_type()) {
+            return Ok(Expr::Cast(whole));
+        }
+        if !is_allowed(&from, &to) {
+            let message = format!("cannot cast type {} to {}", name_of(&from), name_of(&to));
+            return Err(QueryError::new(SqlState::CannotCoerce, message).external());
+        }
+        if *to.data_type() == NUMERIC {
+            match numeric(&whole.expr, from.data_type()) {
+                Some(kind) => to = to.with_data_type(kind),
+                None => return Ok(*whole.expr),
+            }
+        }
+        let (one, other) = (from.data_type(), to.data_type());
+        if one.is_nested() && other.is_nested() {
+            return Ok(Expr::Cast(whole));
+        }
+        if one.is_integer() && other.is_integer() && is_wider(other, one) || one.is_integer() && other.is_floating() {
+            return Ok(Expr::Cast(whole));
+        }
+        // One text is another but for what its type is called.
+        let same_text = is_text(one) && is_text(other) && tag(&from) == tag(&to) && kinds::length(&to).is_none();
+        if same_text && !is_unknown(&whole.expr) {
+            return Ok(*whole.expr);
+        }
+        Ok(Convert::of(*whole.expr, &from, &to, self.current))
+    }
+}
+
+/// The digits of a `numeric` without any; none for what is numeric already.
+fn numeric(expression: &Expr, from: &DataType) -> Option<DataType> {
+    match (expression, from) {
+        (_, kind) if kind.is_decimal() => None,
+        (_, kind) if kind.is_integer() => Some(DataType::Decimal128(20, 0)),
+        (Expr::Literal(ScalarValue::Utf8(Some(text)), _), _) => {
+            let digits = super::printed::plain_digits(text.trim()).unwrap_or_default();
+            let scale = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
+            let scale = if digits.len() <= 37 { i8::try_from(scale).unwrap_or(10) } else { 10 };
+            Some(DataType::Decimal128(38, scale))
+        }
+        _ => Some(NUMERIC),
+    }
+}
+
+/// What DataFusion takes `numeric` without digits for.
+const NUMERIC: DataType = DataType::Decimal128(38, 10);
+
+fn is_wider(one: &DataType, other: &DataType) -> bool {
+    let width = |kind: &DataType| match kind {
+        DataType::Int8 | DataType::UInt8 => 1,
+        DataType::Int16 => 2,
+        DataType::UInt16 | DataType::Int32 => 4,
+        DataType::UInt32 => 5,
+        _ => 8,
+    };
+    width(one) >= width(other) && (*one != DataType::UInt32 || one == other)
+}
+
+fn is_known_target(kind: &DataType) -> bool {
+    match kind {
+        DataType::List(item) => is_known_target(item.data_type()),
+        DataType::Timestamp(datafusion::arrow::datatypes::TimeUnit::Microsecond, _) => true,
+        DataType::Time64(datafusion::arrow::datatypes::TimeUnit::Microsecond) => true,
+        DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::UInt32 => true,
+        DataType::Float32 | DataType::Float64 | DataType::Boolean | DataType::Date32 => true,
+        DataType::Decimal128(..) | DataType::Utf8 | DataType::Binary | DataType::Interval(_) => true,
+        _ => false,
     }
 }
 
@@ -105,34 +361,15 @@ fn wide(arguments: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
     arguments.into_iter().map(wide).collect()
 }
 
-fn cast(expression: Expr, kind: DataType) -> Expr {
-    Expr::Cast(Cast::new(Box::new(expression), kind))
+/// The types a text is read as where it meets them.
+fn is_readable(kind: &DataType) -> bool {
+    let spans = matches!(kind, DataType::Timestamp(..) | DataType::Time64(_) | DataType::Interval(_));
+    kind.is_numeric() || spans || matches!(kind, DataType::Boolean | DataType::Date32 | DataType::Binary)
 }
 
-/// A literal in quotes beside a value that is no text is read as one of the value's type.
-fn beside(expression: Expr, kind: Option<&DataType>) -> Expr {
-    match (&expression, kind) {
-        (Expr::Literal(ScalarValue::Utf8(Some(_)), _), Some(kind)) if is_number(kind) || is_plain(kind) => {
-            cast(expression, kind.clone())
-        }
-        _ => expression,
-    }
-}
-
-fn is_plain(kind: &DataType) -> bool {
-    matches!(kind, DataType::Boolean | DataType::Date32 | DataType::Timestamp(..))
-}
-
-fn is_integer(kind: &DataType) -> bool {
-    kind.is_integer()
-}
-
-fn is_number(kind: &DataType) -> bool {
-    kind.is_numeric()
-}
-
-fn is_text(kind: &DataType) -> bool {
-    matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+/// The types whose operators are all known here.
+fn is_known(kind: &DataType) -> bool {
+    is_text(kind) || is_readable(kind) || matches!(kind, DataType::Duration(_))
 }
 
 fn is_arithmetic(operator: Operator) -> bool {
@@ -143,132 +380,23 @@ fn is_comparison(operator: Operator) -> bool {
     matches!(operator, Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
 }
 
-fn operator(binary: BinaryExpr, schema: &DFSchema) -> Result<Expr> {
-    let BinaryExpr { left, op, right } = binary;
-    if !is_arithmetic(op) && !is_comparison(op) {
-        return Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }));
-    }
-    let (Ok(left_kind), Ok(right_kind)) = (left.get_type(schema), right.get_type(schema)) else {
-        return Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }));
-    };
-    let interval = |kind: &DataType| matches!(kind, DataType::Interval(_));
-    let literal = |kind: &DataType| Some(kind).filter(|kind| !interval(kind)).cloned();
-    let left = beside(*left, literal(&right_kind).as_ref());
-    let right = beside(*right, literal(&left_kind).as_ref());
-    let (left_kind, right_kind) = (left.get_type(schema)?, right.get_type(schema)?);
-    if is_comparison(op) {
-        let foreign = |one: &DataType, other: &DataType| {
-            is_text(one) && (is_number(other) || is_plain(other)) || *one == DataType::Boolean && is_number(other)
-        };
-        if foreign(&left_kind, &right_kind) || foreign(&right_kind, &left_kind) {
-            return Err(no_operator(&left_kind, op, &right_kind));
-        }
-        return Ok(Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) }));
-    }
-    calculation(left, &left_kind, op, right, &right_kind)
-}
-
-fn calculation(left: Expr, left_kind: &DataType, op: Operator, right: Expr, right_kind: &DataType) -> Result<Expr> {
-    let number_or_null = |kind: &DataType| is_number(kind) || kind.is_null();
-    let sum = |left, op, right| Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) });
-    if number_or_null(left_kind) && number_or_null(right_kind) {
-        return Ok(arithmetic(op, left, right));
-    }
-    match (left_kind, op, right_kind) {
-        (DataType::Date32, Operator::Minus, DataType::Date32) => {
-            Ok(arithmetic(op, cast(left, DataType::Int32), cast(right, DataType::Int32)))
-        }
-        (DataType::Date32, Operator::Plus | Operator::Minus, kind) if is_integer(kind) => {
-            Ok(cast(arithmetic(op, cast(left, DataType::Int32), cast(right, DataType::Int32)), DataType::Date32))
-        }
-        (kind, Operator::Plus, DataType::Date32) if is_integer(kind) => {
-            Ok(cast(arithmetic(op, cast(left, DataType::Int32), cast(right, DataType::Int32)), DataType::Date32))
-        }
-        (DataType::Date32, Operator::Plus | Operator::Minus, DataType::Interval(_)) => {
-            Ok(sum(cast(left, DataType::Timestamp(TimeUnit::Microsecond, None)), op, right))
-        }
-        (DataType::Interval(_), Operator::Plus, DataType::Date32) => {
-            Ok(sum(left, op, cast(right, DataType::Timestamp(TimeUnit::Microsecond, None))))
-        }
-        (DataType::Interval(IntervalUnit::MonthDayNano), Operator::Multiply | Operator::Divide, kind)
-        | (kind, Operator::Multiply, DataType::Interval(IntervalUnit::MonthDayNano))
-            if is_number(kind) =>
-        {
-            let message = "multiplication and division of intervals are not supported".to_owned();
-            Err(DataFusionError::External(Box::new(QueryError::new(SqlState::FeatureNotSupported, message))))
-        }
-        (one, _, other)
-            if [one, other].iter().all(|kind| is_text(kind) || is_number(kind) || is_plain(kind))
-                && !matches!((one, op, other), (DataType::Timestamp(..), Operator::Minus, DataType::Timestamp(..)))
-                && !matches!((one, other), (DataType::Timestamp(..), DataType::Date32))
-                && !matches!((one, other), (DataType::Date32, DataType::Timestamp(..))) =>
-        {
-            Err(no_operator(one, op, other))
-        }
-        _ => Ok(sum(left, op, right)),
-    }
+fn is_logical(operator: Operator) -> bool {
+    matches!(operator, Operator::And | Operator::Or)
 }
 
 fn arithmetic(op: Operator, left: Expr, right: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(Arithmetic::new(op))), vec![left, right]))
 }
 
-/// Casts to integers round, and `numeric` alone keeps the digits that are there.
-fn casted(whole: Cast, schema: &DFSchema) -> Result<Expr> {
-    let Ok(from) = whole.expr.get_type(schema) else { return Ok(Expr::Cast(whole)) };
-    let to = whole.field.data_type().clone();
-    if is_integer(&to) && (from.is_floating() || from.is_decimal()) {
-        let rounded = ScalarFunction::new_udf(Arc::new(ScalarUDF::from(Rounded::new())), vec![*whole.expr]);
-        return Ok(Expr::Cast(Cast::new_from_field(Box::new(Expr::ScalarFunction(rounded)), whole.field)));
-    }
-    if to != NUMERIC {
-        return Ok(Expr::Cast(whole));
-    }
-    match (whole.expr.as_ref(), &from) {
-        (_, kind) if kind.is_decimal() => Ok(*whole.expr),
-        (_, kind) if is_integer(kind) => Ok(cast(*whole.expr, DataType::Decimal128(20, 0))),
-        (Expr::Literal(ScalarValue::Utf8(Some(text)), _), _) => {
-            let digits = text.trim();
-            let scale = digits.split_once('.').map_or(0, |(_, fraction)| fraction.len());
-            let plain =
-                digits.len() <= 37 && digits.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-' | '+'));
-            let scale = if plain { i8::try_from(scale).unwrap_or(10) } else { 10 };
-            Ok(cast(*whole.expr, DataType::Decimal128(38, scale)))
-        }
-        _ => Ok(Expr::Cast(whole)),
-    }
+/// A number without its fraction, as casts to integers have it.
+pub(super) fn rounded(number: Expr) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(Rounded::new())), vec![number]))
 }
 
-/// What DataFusion takes `numeric` without digits for.
-const NUMERIC: DataType = DataType::Decimal128(38, 10);
-
-fn no_operator(left: &DataType, op: Operator, right: &DataType) -> DataFusionError {
-    let message = format!("operator does not exist: {} {op} {}", type_name(left), type_name(right));
-    let error = QueryError {
-        hint: Some(
-            "No operator matches the given name and argument types. You might need to add explicit type casts."
-                .to_owned(),
-        ),
-        ..QueryError::new(SqlState::UndefinedFunction, message)
-    };
-    DataFusionError::External(Box::new(error))
-}
-
-/// A type as PostgreSQL's messages call it.
-pub(super) fn type_name(kind: &DataType) -> &'static str {
-    match kind {
-        DataType::Boolean => "boolean",
-        DataType::Int8 | DataType::Int16 | DataType::UInt8 => "smallint",
-        DataType::Int32 | DataType::UInt16 => "integer",
-        DataType::UInt32 => "oid",
-        DataType::Int64 | DataType::UInt64 => "bigint",
-        DataType::Float16 | DataType::Float32 => "real",
-        DataType::Float64 => "double precision",
-        DataType::Date32 => "date",
-        DataType::Timestamp(_, None) => "timestamp without time zone",
-        DataType::Timestamp(_, Some(_)) => "timestamp with time zone",
-        DataType::Interval(_) | DataType::Duration(_) => "interval",
-        kind if kind.is_decimal() => "numeric",
-        _ => "text",
-    }
+fn no_operator(left: &str, op: &str, right: &str) -> DataFusionError {
+    let op = if op == "!=" { "<>" } else { op };
+    QueryError::new(SqlState::UndefinedFunction, format!("operator does not exist: {left} {op} {right}"))
+        .hinting("No operator matches the given name and argument types. You might need to add explicit type casts.")
+        .about(Subject::Operator(op.to_owned()))
+        .external()
 }

@@ -1,0 +1,132 @@
+//! The type that several expressions have in common, where they meet: in UNION, CASE and functions of any arguments.
+
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::expr::Case;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use std::sync::Arc;
+
+use super::error::QueryError;
+use super::kinds::{is_text, name_of};
+use super::widths::{Result, Typer, field_of, is_unknown};
+use crate::error::SqlState;
+
+/// Types of one category are turned into each other by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Category {
+    Text,
+    Number,
+    Bool,
+    Moment,
+    Span,
+    Other,
+}
+
+fn category(kind: &DataType) -> Category {
+    match kind {
+        kind if is_text(kind) => Category::Text,
+        kind if kind.is_numeric() => Category::Number,
+        DataType::Boolean => Category::Bool,
+        DataType::Date32 | DataType::Timestamp(..) => Category::Moment,
+        DataType::Interval(_) | DataType::Duration(_) => Category::Span,
+        _ => Category::Other,
+    }
+}
+
+/// What literals in quotes are read as beside others; none where they are texts.
+///
+/// # Errors
+/// When two of them cannot be matched: `what` says where.
+fn common(kinds: &[(Field, bool)], what: &str) -> Result<Option<Field>> {
+    let mut first: Option<&Field> = None;
+    for (kind, unknown) in kinds {
+        if *unknown || kind.data_type().is_null() {
+            continue;
+        }
+        match first {
+            None => first = Some(kind),
+            Some(other) if category(other.data_type()) != category(kind.data_type()) => {
+                let message = format!("{what} types {} and {} cannot be matched", name_of(other), name_of(kind));
+                return Err(QueryError::new(SqlState::DatatypeMismatch, message).external());
+            }
+            Some(_) => {}
+        }
+    }
+    let read = first.filter(|kind| !matches!(category(kind.data_type()), Category::Text | Category::Other));
+    Ok(read.cloned())
+}
+
+/// The same expressions, those in quotes read as what the others are.
+pub(super) fn matched(expressions: Vec<Expr>, what: &str, schema: &DFSchema, typer: &Typer<'_>) -> Result<Vec<Expr>> {
+    let kinds = expressions.iter().map(|one| Ok((field_of(one, schema)?, is_unknown(one)))).collect::<Result<Vec<_>>>();
+    let Ok(kinds) = kinds else { return Ok(expressions) };
+    let read = common(&kinds, what)?;
+    Ok(expressions.into_iter().map(|one| typer.beside(one, read.as_ref())).collect())
+}
+
+pub(super) fn case(mut case: Case, schema: &DFSchema, typer: &Typer<'_>) -> Result<Expr> {
+    if case.expr.is_none() {
+        for (condition, _) in &case.when_then_expr {
+            let kind = field_of(condition, schema)?;
+            if !matches!(kind.data_type(), DataType::Boolean | DataType::Null) && !is_unknown(condition) {
+                let message = format!("argument of CASE/WHEN must be type boolean, not type {}", name_of(&kind));
+                return Err(QueryError::new(SqlState::DatatypeMismatch, message).external());
+            }
+        }
+    }
+    let mut results: Vec<Expr> = case.else_expr.iter().map(|result| result.as_ref().clone()).collect();
+    let has_else = !results.is_empty();
+    results.extend(case.when_then_expr.iter().map(|(_, result)| result.as_ref().clone()));
+    let mut results = matched(results, "CASE", schema, typer)?.into_iter();
+    if has_else {
+        case.else_expr = results.next().map(Box::new);
+    }
+    for ((_, result), read) in case.when_then_expr.iter_mut().zip(results) {
+        **result = read;
+    }
+    Ok(Expr::Case(case))
+}
+
+/// The inputs of a UNION, literals in quotes read as what stands in the same place of the others.
+pub(super) fn union_inputs(inputs: Vec<Arc<LogicalPlan>>, typer: &Typer<'_>) -> Result<Vec<Arc<LogicalPlan>>> {
+    let width = inputs.first().map_or(0, |input| input.schema().fields().len());
+    let mut read: Vec<Option<Field>> = Vec::with_capacity(width);
+    for place in 0..width {
+        let kinds: Vec<(Field, bool)> = inputs
+            .iter()
+            .filter_map(|input| {
+                let field = input.schema().fields().get(place)?;
+                Some((field.as_ref().clone(), is_unknown_column(input, place)))
+            })
+            .collect();
+        read.push(common(&kinds, "UNION")?);
+    }
+    let inputs = inputs.into_iter().map(|input| {
+        let wanted = |place: usize| read.get(place).cloned().flatten().filter(|_| is_unknown_column(&input, place));
+        if (0..width).all(|place| wanted(place).is_none()) {
+            return Ok(input);
+        }
+        let columns: Vec<Expr> = input
+            .schema()
+            .columns()
+            .into_iter()
+            .enumerate()
+            .map(|(place, column)| {
+                let name = column.name.clone();
+                match wanted(place) {
+                    Some(kind) => typer.read(Expr::Column(column), &kind).alias(name),
+                    None => Expr::Column(column),
+                }
+            })
+            .collect();
+        LogicalPlanBuilder::from(input).project(columns)?.build().map(Arc::new)
+    });
+    inputs.collect()
+}
+
+fn is_unknown_column(input: &LogicalPlan, place: usize) -> bool {
+    match input {
+        LogicalPlan::Projection(projection) => projection.expr.get(place).is_some_and(is_unknown),
+        _ => false,
+    }
+}
