@@ -157,6 +157,8 @@ impl Queries {
         config.options_mut().sql_parser.parse_float_as_decimal = true;
         // Their state would go from one execution of a plan that is kept to the next.
         config.options_mut().optimizer.enable_dynamic_filter_pushdown = false;
+        // Columns carry where they come from as metadata, which UNION keeps in the one schema and not in the other.
+        config.options_mut().execution.skip_physical_aggregate_schema_check = true;
         config.options_mut().execution.time_zone = Some("+00:00".to_owned());
         let (context, budget) = (OnceLock::new(), Arc::default());
         Ok(Self(Arc::new(Engine { config, runtime, context, current, limits, budget, plans })))

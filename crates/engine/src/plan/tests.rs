@@ -117,7 +117,6 @@ impl Bench {
                 (tag, None)
             }
             Plan::Query(_) => ("SELECT", None),
-            Plan::SessionObject => ("", None),
             Plan::Restore { .. } => ("RESTORE CATALOG", None),
         };
         self.session.refresh_workload(&self.catalog, &mut self.rng);
