@@ -26,7 +26,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
-use switchyard_engine::PlanCache;
+use switchyard_engine::{AdvisoryLocks, PlanCache};
 
 use crate::live::LiveState;
 
@@ -110,6 +110,7 @@ pub struct Console {
     live: LiveState,
     plans: Arc<PlanCache>,
     channels: Arc<channels::Channels>,
+    locks: Arc<AdvisoryLocks>,
     shutdown: watch::Sender<bool>,
 }
 
@@ -156,6 +157,7 @@ impl Console {
             live,
             plans: Arc::default(),
             channels: Arc::default(),
+            locks: Arc::default(),
             shutdown: watch::Sender::new(false),
         }))
     }

@@ -480,7 +480,8 @@ fn current_setting(snapshot: &Snapshot, arguments: &[Value]) -> Result<Value, Qu
         Err(error) => return Err(QueryError::new(SqlState::UndefinedObject, error.to_string())),
     };
     let hidden = setting.superuser && !snapshot.superuser();
-    let value = effective(setting, &snapshot.session, &snapshot.catalog).0;
+    let changed = snapshot.live.effects.changed(setting.name);
+    let value = changed.unwrap_or_else(|| effective(setting, &snapshot.session, &snapshot.catalog).0);
     Ok(if hidden { crate::show::MASK.to_owned() } else { setting.shown(&value) }.into())
 }
 
@@ -724,7 +725,10 @@ pub(super) fn register(context: &SessionContext, current_snapshot: &Current) {
             0 => TypeSignature::Nullary,
             count => TypeSignature::Any(count),
         });
-        let signature = Signature::one_of(arities.collect(), Volatility::Stable);
+        // The same query may have set it just before.
+        let changes = function.name == "current_setting";
+        let volatility = if changes { Volatility::Volatile } else { Volatility::Stable };
+        let signature = Signature::one_of(arities.collect(), volatility);
         let current = Arc::clone(current_snapshot);
         context.register_udf(ScalarUDF::new_from_impl(Udf { function, signature, current }));
     }
