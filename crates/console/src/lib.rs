@@ -27,7 +27,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
-use switchyard_engine::PlanCache;
+use switchyard_engine::{AdvisoryLocks, PlanCache};
 
 use crate::live::LiveState;
 
@@ -111,6 +111,7 @@ pub struct Console {
     live: LiveState,
     plans: Arc<PlanCache>,
     channels: Arc<channels::Channels>,
+    locks: Arc<AdvisoryLocks>,
     shutdown: watch::Sender<bool>,
 }
 
@@ -157,6 +158,7 @@ impl Console {
             live,
             plans: Arc::default(),
             channels: Arc::default(),
+            locks: Arc::default(),
             shutdown: watch::Sender::new(false),
         }))
     }

@@ -117,6 +117,8 @@ impl LiveState {
             certificate: tls.map(shown_certificate),
             cursors: Arc::default(),
             prepared: Arc::default(),
+            locks: Arc::default(),
+            effects: Arc::default(),
             build: concat!("switchyard ", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }

@@ -280,7 +280,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         let Outcome { mut warnings, answer } = ran?;
         warnings.retain(|warning| self.session.wants(warning));
         self.line.notices(&warnings);
+        if !matches!(answer, Answer::Query(_)) {
+            self.do_effects()?;
+        }
         Ok(answer)
+    }
+
+    /// Does what the functions of a query have noted.
+    fn do_effects(&mut self) -> Result<(), ClientError> {
+        let warnings = self.session.do_effects()?;
+        self.line.notices(&warnings);
+        Ok(())
     }
 
     /// Runs a statement about what only the protocol knows: cursors and prepared statements.
@@ -357,7 +367,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         if done && matches!(statement, Statement::Discard(DiscardWhat::All)) {
             self.statements.clear();
             self.portals.clear();
-            self.session.listening.unlisten_all();
+            self.session.let_go();
             self.vertica.iter_mut().for_each(Vertica::forget);
         }
     }
@@ -390,6 +400,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         let mut count = 0;
         loop {
             if rows_max > 0 && count == rows_max {
+                self.do_effects()?;
                 return Ok((count, true));
             }
             let row = tokio::select! {
@@ -398,7 +409,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
                 () = terminated.as_mut() => return Err(Ended::Terminated.into()),
                 row = reading.next() => row,
             };
-            let Some(row) = row else { return Ok((count, false)) };
+            let Some(row) = row else {
+                self.do_effects()?;
+                return Ok((count, false));
+            };
             let written = row.and_then(|row| reading.shape.write(&mut self.line.out, &row));
             if let Err(error) = written {
                 return Err(self.stopped(error));

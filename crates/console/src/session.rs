@@ -11,9 +11,9 @@ use switchyard_engine::plan::{
     Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
 };
 use switchyard_engine::{
-    ClientError, CursorRow, Described, HistoryRow, Live, LoggedStatement, Login, OutputColumn, Parameter, PgType,
-    PreparedRow, Queries, QueryLimits, QueryRows, Scalar, SessionState, Snapshot, SqlState, Warning, WorkloadDecision,
-    WorkloadWish, settings, tables_read,
+    AdvisoryLocks, ClientError, CursorRow, Described, Effect, Effects, HistoryRow, Live, LoggedStatement, Login,
+    OutputColumn, Parameter, PgType, PreparedRow, Queries, QueryLimits, QueryRows, Scalar, SessionChange, SessionState,
+    Snapshot, SqlState, Warning, WorkloadDecision, WorkloadWish, settings, tables_read,
 };
 use switchyard_session::{Session as Place, SessionState as PlaceState};
 use switchyard_store::Outcome as StoreOutcome;
@@ -45,6 +45,20 @@ pub(crate) struct Session {
     cursors: Arc<[CursorRow]>,
     prepared: Arc<[PreparedRow]>,
     pub(crate) listening: Listening,
+    effects: Arc<Effects>,
+    locks: Locks,
+}
+
+/// The advisory locks of one session, which end with it.
+struct Locks {
+    table: Arc<AdvisoryLocks>,
+    process_id: i32,
+}
+
+impl Drop for Locks {
+    fn drop(&mut self) {
+        self.table.end_session(self.process_id);
+    }
 }
 
 /// What happened to the transaction that portals live in.
@@ -118,6 +132,7 @@ impl Session {
         place.update(|activity| activity.startup = parameters.into());
         let seen_version = catalog.version();
         let listening = Listening::new(Arc::clone(&console.channels), place.process_id);
+        let locks = Locks { table: Arc::clone(&console.locks), process_id: place.process_id };
         let mut session = Self {
             console,
             place,
@@ -132,6 +147,8 @@ impl Session {
             cursors: Arc::default(),
             prepared: Arc::default(),
             listening,
+            effects: Arc::default(),
+            locks,
         };
         session.show_activity();
         Ok((session, warnings))
@@ -261,6 +278,43 @@ impl Session {
         Ok(())
     }
 
+    /// Does what functions of a query have noted, which has given its rows; the warnings are for the client.
+    pub(crate) fn do_effects(&mut self) -> Result<Vec<Warning>, ClientError> {
+        let mut warnings = Vec::new();
+        let effects = self.effects.take();
+        if effects.is_empty() {
+            return Ok(warnings);
+        }
+        let catalog = self.catalog();
+        for effect in effects {
+            match effect {
+                // What counts until the end of the transaction ends with the statement, where there is none.
+                Effect::Change(SessionChange::Set { local: true, .. }) if self.transaction.is_none() => {}
+                Effect::Change(change) => self.state.apply(change, &catalog, &mut rand::rng()),
+                Effect::Cancel(process_id) => self.with_session(process_id, |entry| entry.interrupt()),
+                Effect::Terminate(process_id) => self.with_session(process_id, |entry| entry.terminate()),
+                Effect::Notify { channel, payload } => self.wish(self.notification(channel, payload))?,
+                Effect::Warn(warning) => warnings.push(warning),
+            }
+        }
+        warnings.retain(|warning| self.wants(warning));
+        self.show_activity();
+        Ok(warnings)
+    }
+
+    fn with_session(&self, process_id: i32, order: impl FnOnce(&switchyard_session::SessionEntry)) {
+        // It may have ended by itself meanwhile.
+        if let Some(entry) = self.console.context.registry.session(process_id) {
+            order(&entry);
+        }
+    }
+
+    /// Gives up the advisory locks that are not the transaction's, and all channels.
+    pub(crate) fn let_go(&mut self) {
+        self.listening.unlisten_all();
+        self.locks.table.unlock_all(self.locks.process_id);
+    }
+
     /// Whether more than one statement can see what this one leaves behind in its transaction.
     pub(crate) fn in_block(&self) -> bool {
         self.state.in_transaction()
@@ -384,6 +438,7 @@ impl Session {
 
     /// The client was told of a mistake.
     pub(crate) fn mistake(&mut self) {
+        self.effects.take();
         self.failed |= self.in_transaction();
     }
 
@@ -398,6 +453,9 @@ impl Session {
 
     /// The session waits for the next statement.
     pub(crate) fn rest(&self) {
+        if self.transaction.is_none() {
+            self.locks.table.end_transaction(self.locks.process_id);
+        }
         self.place.end_statement(match (self.in_transaction(), self.failed) {
             (false, _) => PlaceState::Idle,
             (true, false) => PlaceState::IdleInTransaction,
@@ -571,6 +629,7 @@ impl Session {
             Ok(()) => {
                 self.listening.settle(room);
                 self.portal_events.push(PortalEvent::Committed);
+                self.locks.table.end_transaction(self.locks.process_id);
                 self.state.commit();
                 self.refresh();
                 Ok(())
@@ -584,6 +643,7 @@ impl Session {
 
     fn roll_back(&mut self) {
         self.portal_events.push(PortalEvent::RolledBack);
+        self.locks.table.end_transaction(self.locks.process_id);
         self.listening.forget();
         self.transaction = None;
         self.failed = false;
@@ -618,6 +678,7 @@ impl Session {
                 }
                 self.open_transaction("RELEASE SAVEPOINT")?.release(&name);
                 self.listening.released(self.state.savepoint_depth());
+                self.locks.table.released(self.locks.process_id, self.state.savepoint_depth());
                 self.portal_events.push(PortalEvent::Released(self.state.savepoint_depth()));
                 Ok(Outcome::tag("RELEASE"))
             }
@@ -627,8 +688,10 @@ impl Session {
                     return Err(no_savepoint(&name));
                 }
                 self.open_transaction("ROLLBACK TO SAVEPOINT")?.rollback_to(&name);
-                self.listening.back(self.state.savepoint_depth().saturating_sub(1));
-                self.portal_events.push(PortalEvent::Back(self.state.savepoint_depth().saturating_sub(1)));
+                let depth = self.state.savepoint_depth().saturating_sub(1);
+                self.listening.back(depth);
+                self.locks.table.back(self.locks.process_id, Some(depth));
+                self.portal_events.push(PortalEvent::Back(depth));
                 self.failed = false;
                 self.refresh_after_rollback();
                 Ok(Outcome::tag("ROLLBACK"))
@@ -799,7 +862,13 @@ impl Session {
             &self.console.context.registry,
             self.console.context.tls.as_deref(),
         );
-        let live = Live { cursors: Arc::clone(&self.cursors), prepared: Arc::clone(&self.prepared), ..live };
+        let live = Live {
+            cursors: Arc::clone(&self.cursors),
+            prepared: Arc::clone(&self.prepared),
+            locks: Arc::clone(&self.locks.table),
+            effects: Arc::clone(&self.effects),
+            ..live
+        };
         Ok(Arc::new(Snapshot {
             live: Arc::new(live),
             session: Arc::new(self.state.clone()),

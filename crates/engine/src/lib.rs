@@ -2,7 +2,9 @@
 
 pub mod describe;
 pub mod dump;
+mod effects;
 pub mod error;
+mod locks;
 pub mod plan;
 pub mod rights;
 pub mod session_state;
@@ -11,7 +13,9 @@ pub mod show;
 mod snapshot;
 mod sql;
 mod tables;
+pub use effects::{Effect, Effects};
 pub use error::{ClientError, PlanError, Severity, SqlState, Warning};
+pub use locks::{AdvisoryLocks, LockFault, LockKey, LockMode, LockRow};
 pub use session_state::{Login, SessionChange, SessionState, WorkloadWish, statement_time_ms};
 pub use snapshot::{
     ClientCertificate, CursorRow, HistoryRow, HostInterface, Live, LiveSession, LiveTls, LoggedStatement, LoginFailure,

@@ -18,7 +18,7 @@ mod user;
 mod words;
 
 pub use function::{SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE};
-pub(crate) use session::nearest;
+pub(crate) use session::{checked_value, nearest};
 pub(crate) use words::database as words_database;
 pub use words::{parse_network, parse_verifiers, verifiers_text};
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use switchyard_catalog::{Catalog, Name, NodeId, NodeState, NodeStates, RuleCounters, Turns};
 
+use crate::effects::Effects;
+use crate::locks::AdvisoryLocks;
 use crate::session_state::SessionState;
 
 /// One commit or refusal, as `switchyard.catalog_history` shows it.
@@ -316,6 +318,10 @@ pub struct Live {
     pub cursors: Arc<[CursorRow]>,
     /// Its prepared statements; filled when the statement reads `pg_prepared_statements`.
     pub prepared: Arc<[PreparedRow]>,
+    /// The advisory locks of the member.
+    pub locks: Arc<AdvisoryLocks>,
+    /// What functions of the session's queries have still to do.
+    pub effects: Arc<Effects>,
     /// The program's version.
     pub build: String,
 }

@@ -24,6 +24,7 @@ mod plans;
 mod printed;
 mod provider;
 mod rewrite;
+mod session_functions;
 mod subquery;
 mod widths;
 
@@ -238,6 +239,7 @@ impl Engine {
             context.register_catalog(database, Arc::new(provider::SystemCatalog));
             functions::register(&context, &self.current);
             catalog_functions::register(&context, &self.current);
+            session_functions::register(&context, &self.current);
             context.register_udf(subquery::array_function());
             bounded::register(&context, &self.budget);
             context
@@ -362,20 +364,25 @@ fn row_stream(
     batches: SendableRecordBatchStream,
     known: bool,
 ) -> BoxStream<'static, Result<Vec<Scalar>, QueryError>> {
-    let rows = futures::stream::unfold((Some(batches), kinds), move |(batches, kinds)| async move {
+    // Only the time that is spent on it counts, and not that in which nobody reads on.
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(tokio::time::Instant::now()));
+    let rows = futures::stream::unfold((Some(batches), kinds, left), move |(batches, kinds, left)| async move {
         let mut batches = batches?;
+        let begun = tokio::time::Instant::now();
+        let deadline = left.map(|left| begun + left);
         let next = async move {
             let batch = batches.next().await;
             (batch, batches)
         };
         let next = if known { within(deadline, limit, next).await } else { aside(deadline, limit, next).await };
         let (rows, batches) = match next {
-            Err(error) => return Some((vec![Err(error)], (None, kinds))),
+            Err(error) => return Some((vec![Err(error)], (None, kinds, left))),
             Ok((None, _)) => return None,
-            Ok((Some(Err(error)), _)) => return Some((vec![Err(error.into())], (None, kinds))),
+            Ok((Some(Err(error)), _)) => return Some((vec![Err(error.into())], (None, kinds, left))),
             Ok((Some(Ok(batch)), batches)) => (cells::rows(&batch, &kinds), batches),
         };
-        Some((rows, (Some(batches), kinds)))
+        let left = left.map(|left| left.saturating_sub(begun.elapsed()));
+        Some((rows, (Some(batches), kinds, left)))
     });
     rows.flat_map(futures::stream::iter).boxed()
 }

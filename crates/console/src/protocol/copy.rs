@@ -227,6 +227,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             self.line.drain().await?;
             count += 1;
         }
+        self.do_effects()?;
         if binary {
             answer::copy_data(&mut self.line.out, &[head, BINARY_END].concat());
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use sqlparser::ast as sql;
-use switchyard_catalog::{Name, ObjectKind, RoleId};
+use switchyard_catalog::{Catalog, Name, ObjectKind, RoleId};
 use switchyard_dialect::{
     DiscardWhat, Ident, ParameterAction, RoleChoice, Selection, SetScope, SetValue, Statement, Value, WorkloadChoice,
 };
@@ -11,7 +11,7 @@ use switchyard_dialect::{
 use super::words::name;
 use super::{Plan, PlanContext, SessionStep, Transaction};
 use crate::error::{PlanError, Warning};
-use crate::session_state::{SessionChange, WorkloadWish, access};
+use crate::session_state::{SessionChange, SessionState, WorkloadWish, access};
 use crate::settings::{self, Declaration, Level, SettingError, interval};
 
 fn step(tag: &'static str, changes: Vec<SessionChange>) -> Plan {
@@ -149,15 +149,33 @@ fn session_value(
     context: &PlanContext<'_>,
 ) -> Result<String, PlanError> {
     let value = setting.read_values(values)?;
-    if !context.is_superuser() {
-        not_above_user(setting, &value, context)?;
-    }
+    not_above_user(setting, &value, context.session, context.catalog)?;
+    Ok(value)
+}
+
+/// A value of a setting for a session, from its text.
+pub(crate) fn checked_value(
+    setting: &'static Declaration,
+    text: &str,
+    session: &SessionState,
+    catalog: &Catalog,
+) -> Result<String, PlanError> {
+    let value = setting.read(text)?;
+    not_above_user(setting, &value, session, catalog)?;
     Ok(value)
 }
 
 /// A limit that the user has can be lowered for a session, not raised.
-fn not_above_user(setting: &'static Declaration, value: &str, context: &PlanContext<'_>) -> Result<(), PlanError> {
-    let user = context.catalog.users().find(context.session.user_id);
+fn not_above_user(
+    setting: &'static Declaration,
+    value: &str,
+    session: &SessionState,
+    catalog: &Catalog,
+) -> Result<(), PlanError> {
+    if session.is_superuser(catalog) {
+        return Ok(());
+    }
+    let user = catalog.users().find(session.user_id);
     let limits = user.map(|user| &user.limits);
     let own = match setting.name {
         "idlesessiontimeout" => limits.and_then(|limits| limits.idle_session_timeout.clone()),

@@ -88,7 +88,9 @@ impl CatalogFunction {
         if self.arguments.last() == Some(&Takes::AnyNumber) {
             forms.push(TypeSignature::VariadicAny);
         }
-        Signature::one_of(forms, Volatility::Stable)
+        // The same query may have set it just before.
+        let changes = self.name == "current_setting";
+        Signature::one_of(forms, if changes { Volatility::Volatile } else { Volatility::Stable })
     }
 }
 

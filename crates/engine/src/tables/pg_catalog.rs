@@ -253,6 +253,18 @@ pub(super) const TABLES: &[SystemTable] = &[
     },
     SystemTable {
         schema: "pg_catalog",
+        name: "pg_locks",
+        description: "The advisory locks of the sessions, held and waited for.",
+        columns: columns![
+            locktype Text, database Oid, relation Oid, page Int4, tuple Int2, virtualxid Text, transactionid Oid,
+            classid Oid, objid Oid, objsubid Int2, virtualtransaction Text, pid Int4, mode Text, granted Bool,
+            fastpath Bool, waitstart Timestamptz
+        ],
+        visibility: Visibility::All,
+        rows: activity::locks,
+    },
+    SystemTable {
+        schema: "pg_catalog",
         name: "pg_cursors",
         description: "The cursors and portals of the session that asks.",
         columns: columns![

@@ -26,6 +26,9 @@ pub fn trials() -> Vec<Trial> {
         crate::with_server("notifications_come_with_the_commit", notifications_come_with_the_commit),
         crate::with_server("cursors_are_portals", cursors_are_portals),
         crate::with_server("prepared_statements_are_those_of_sql", prepared_statements_are_those_of_sql),
+        crate::with_server("a_connection_is_reset_as_asyncpg_does", a_connection_is_reset_as_asyncpg_does),
+        crate::with_server("a_lock_is_waited_for_until_it_is_free", a_lock_is_waited_for_until_it_is_free),
+        crate::with_server("the_end_of_a_session_frees_its_locks", the_end_of_a_session_frees_its_locks),
         crate::with_server("a_client_that_never_reads_is_closed", a_client_that_never_reads_is_closed),
         crate::trial("a_client_that_never_reads_does_not_keep_the_server", a_client_that_never_reads_is_left),
     ]
@@ -483,4 +486,83 @@ fn prepared_statements_are_those_of_sql(server: &Server) -> anyhow::Result<()> {
     client.query("PREPARE a AS SELECT 1")?;
     let full = "error 53400 too many prepared statements: the session has 1";
     check(&mut client, &[Query("PREPARE b AS SELECT 1")], &[full, "ready I"])
+}
+
+fn a_connection_is_reset_as_asyncpg_does(server: &Server) -> anyhow::Result<()> {
+    let (mut client, mut other) = (server.admin()?, server.admin()?);
+    client.query("SELECT pg_advisory_lock(1)")?;
+    client.query("DECLARE c CURSOR WITH HOLD FOR SELECT 1")?;
+    client.query("LISTEN news")?;
+    client.query("SET extra_float_digits = 3")?;
+    let reset = "SELECT pg_advisory_unlock_all();\nCLOSE ALL;\nUNLISTEN *;\nRESET ALL;";
+    check(
+        &mut client,
+        &[Query(reset)],
+        &[
+            "columns pg_advisory_unlock_all",
+            "row ",
+            "done SELECT 1",
+            "done CLOSE CURSOR ALL",
+            "done UNLISTEN",
+            "done RESET",
+            "ready I",
+        ],
+    )?;
+    let kept = "SELECT (SELECT count(*) FROM pg_locks) + (SELECT count(*) FROM pg_cursors), \
+                current_setting('extra_float_digits')";
+    ensure!(client.query(kept)? == [[Some("0".to_owned()), Some("1".to_owned())]]);
+    other.query("SELECT pg_notify('news', 'unheard')")?;
+    check(&mut client, &[Sync], &["ready I"])
+}
+
+/// Waits until a session waits for a lock.
+fn until_one_waits(client: &mut Client) -> anyhow::Result<()> {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while client.query("SELECT 1 FROM pg_locks WHERE NOT granted")?.is_empty() {
+        ensure!(Instant::now() < deadline, "nobody waits for the lock");
+    }
+    Ok(())
+}
+
+fn a_lock_is_waited_for_until_it_is_free(server: &Server) -> anyhow::Result<()> {
+    let (mut holder, mut waiter) = (server.admin()?, server.admin()?);
+    let waiter_id: String = waiter.query("SELECT pg_backend_pid()")?.into_iter().flatten().flatten().collect();
+    holder.query("SELECT pg_advisory_lock(1)")?;
+    let (mut waiter, got) = std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || {
+            let got = waiter.query("SELECT pg_advisory_lock(1)");
+            (waiter, got)
+        });
+        until_one_waits(&mut holder)?;
+        holder.query("SELECT pg_advisory_unlock(1)")?;
+        waiting.join().map_err(|_| anyhow::anyhow!("the waiter panicked"))
+    })?;
+    ensure!(got?.len() == 1);
+    // Each would wait for the other: the second is told.
+    holder.query("SELECT pg_advisory_lock(2)")?;
+    let (waiter, got) = std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || {
+            let got = waiter.run("SELECT pg_advisory_lock(2)", switchyard_testkit::Protocol::Simple);
+            (waiter, got)
+        });
+        until_one_waits(&mut holder)?;
+        let refused = holder.run("SELECT pg_advisory_lock(1)", switchyard_testkit::Protocol::Simple)?;
+        ensure!(refused.code() == Some("40P01"), "{refused:?}");
+        // Who waits can be told to stop.
+        holder.query(&format!("SELECT pg_cancel_backend({waiter_id})"))?;
+        waiting.join().map_err(|_| anyhow::anyhow!("the waiter panicked"))
+    })?;
+    ensure!(got?.code() == Some("57014"));
+    drop(waiter);
+    Ok(())
+}
+
+fn the_end_of_a_session_frees_its_locks(server: &Server) -> anyhow::Result<()> {
+    let (mut watcher, mut client) = (server.admin()?, server.admin()?);
+    client.query("SELECT pg_advisory_lock(1)")?;
+    let gone = watcher.query("SELECT pg_terminate_backend(pid) FROM pg_locks")?;
+    ensure!(gone == [[Some("t".to_owned())]], "{gone:?}");
+    watcher.query("SELECT pg_advisory_lock(1)")?;
+    ensure!(client.query("SELECT 1").is_err(), "the session outlives its end");
+    Ok(())
 }

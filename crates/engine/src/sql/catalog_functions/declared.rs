@@ -276,7 +276,8 @@ fn current_setting(snapshot: &Snapshot, arguments: &[Value]) -> Result<Value, Qu
         Err(error) => return Err(QueryError::new(SqlState::UndefinedObject, error.to_string())),
     };
     let hidden = setting.superuser && !snapshot.superuser();
-    let value = effective(setting, &snapshot.session, &snapshot.catalog).0;
+    let changed = snapshot.live.effects.changed(setting.name);
+    let value = changed.unwrap_or_else(|| effective(setting, &snapshot.session, &snapshot.catalog).0);
     Ok(if hidden { crate::show::MASK.to_owned() } else { setting.shown(&value) }.into())
 }
 

@@ -1,6 +1,7 @@
 //! Sessions and settings.
 
 use super::objects::{database_oid, user_oid};
+use crate::locks::LockKey;
 use crate::settings::setting_rows;
 use crate::snapshot::{LiveSession, Snapshot};
 use crate::tables::{Cell, Rows, RowsError};
@@ -121,6 +122,29 @@ pub(super) fn prepared_statements(snapshot: &Snapshot, rows: &mut Rows) -> Resul
             ("from_sql", prepared.from_sql.into()),
             ("generic_plans", Cell::Int(0)),
             ("custom_plans", Cell::Int(i64::try_from(prepared.executions).unwrap_or(i64::MAX))),
+        ])?;
+    }
+    Ok(())
+}
+
+/// The numbers of a key are shown as PostgreSQL does: one as two halves.
+pub(super) fn locks(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    for lock in snapshot.live.locks.rows() {
+        let (class, object, parts) = match lock.key {
+            LockKey::One(number) => (number >> 32, number, 1),
+            LockKey::Two(class, object) => (i64::from(class), i64::from(object), 2),
+        };
+        let unsigned = |number: i64| Cell::Int(number & i64::from(u32::MAX));
+        rows.push_named([
+            ("locktype", "advisory".into()),
+            ("database", database_oid(&snapshot.catalog).into()),
+            ("classid", unsigned(class)),
+            ("objid", unsigned(object)),
+            ("objsubid", Cell::Int(parts)),
+            ("pid", lock.process_id.into()),
+            ("mode", if lock.shared { "ShareLock" } else { "ExclusiveLock" }.into()),
+            ("granted", lock.granted.into()),
+            ("fastpath", false.into()),
         ])?;
     }
     Ok(())

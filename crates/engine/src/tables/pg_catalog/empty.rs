@@ -219,11 +219,6 @@ pub(crate) const TABLES: &[SystemTable] = &[
         name Name, version Text, installed Bool, superuser Bool, trusted Bool, relocatable Bool, schema Name,
         requires NameArray, comment Text
     ),
-    empty!("pg_locks":
-        locktype Text, database Oid, relation Oid, page Int4, tuple Int2, virtualxid Text, transactionid Oid,
-        classid Oid, objid Oid, objsubid Int2, virtualtransaction Text, pid Int4, mode Text, granted Bool,
-        fastpath Bool, waitstart Timestamptz
-    ),
     empty!("pg_prepared_xacts":
         transaction Oid, gid Text, prepared Timestamptz, owner Name, database Name
     ),
