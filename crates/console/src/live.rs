@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use switchyard_catalog::{Catalog, Name};
+use switchyard_catalog::NodeId;
 use switchyard_engine::{
     ClientCertificate, HostInterface, Live, LiveSession, LiveTls, LoginFailure, NodeEvent, ProcessSetting,
     ServerCertificate, WorkloadDecision,
@@ -18,9 +18,6 @@ const ENDED_SESSIONS_MAX: usize = 1_000;
 
 /// How many failed logins are remembered.
 const LOGIN_FAILURES_MAX: usize = 1_000;
-
-/// How many state changes of nodes are remembered.
-const NODE_EVENTS_MAX: usize = 10_000;
 
 /// How many decisions on workloads are remembered.
 const WORKLOAD_DECISIONS_MAX: usize = 10_000;
@@ -37,7 +34,6 @@ pub(crate) struct LiveState {
     start_us: i64,
     ended: Mutex<VecDeque<(LiveSession, i64)>>,
     failures: Mutex<VecDeque<LoginFailure>>,
-    events: Mutex<VecDeque<NodeEvent>>,
     workloads: Mutex<VecDeque<WorkloadDecision>>,
     process_settings: Arc<[ProcessSetting]>,
     pub(crate) query_log: Arc<QueryLog>,
@@ -45,20 +41,12 @@ pub(crate) struct LiveState {
 
 impl LiveState {
     /// The member is up from now on.
-    pub(crate) fn start(catalog: &Catalog, node: &Name, process_settings: Vec<ProcessSetting>) -> Self {
+    pub(crate) fn start(process_settings: Vec<ProcessSetting>) -> Self {
         let start_us = now_us();
-        let event = catalog.nodes().named(node).map(|node| NodeEvent {
-            node: node.id,
-            name: node.name.to_string(),
-            state: "UP",
-            time_us: start_us,
-            reason: "the member started".to_owned(),
-        });
         Self {
             start_us,
             ended: Mutex::default(),
             failures: Mutex::default(),
-            events: Mutex::new(event.into_iter().collect()),
             workloads: Mutex::default(),
             process_settings: process_settings.into(),
             query_log: Arc::new(QueryLog::new(start_us)),
@@ -93,18 +81,20 @@ impl LiveState {
     }
 
     /// All of it now.
-    pub(crate) fn now(&self, catalog: &Catalog, node: &Name, registry: &Registry, tls: Option<&Tls>) -> Live {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        while events.len() > NODE_EVENTS_MAX {
-            events.pop_front();
-        }
+    pub(crate) fn now(
+        &self,
+        node: Option<NodeId>,
+        node_events: Vec<NodeEvent>,
+        registry: &Registry,
+        tls: Option<&Tls>,
+    ) -> Live {
         Live {
-            node: catalog.nodes().named(node).map(|node| node.id),
+            node,
             start_us: self.start_us,
             sessions: registry.sessions().iter().map(shown).collect(),
             ended_sessions: self.ended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
             login_failures: self.failures.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
-            node_events: events.iter().cloned().collect(),
+            node_events,
             interfaces: interfaces(),
             workload_decisions: self.workloads.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
             process_settings: Arc::clone(&self.process_settings),

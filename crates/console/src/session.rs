@@ -396,6 +396,7 @@ impl Session {
                 Ok(Outcome { warnings: Vec::new(), answer: Answer::Query(rows) })
             }
             Plan::Restore { version } => self.restore(version, &parsed.statement).await,
+            Plan::Order(Order::Member { node, serve }, rows) => self.member(&node, serve, rows).await,
             Plan::Order(order, rows) => self.order(order, rows),
         }
     }
@@ -592,6 +593,28 @@ impl Session {
         self.change(changes, statement).await
     }
 
+    /// Has a member of this process stop to serve, or serve again.
+    async fn member(&self, name: &Name, serve: bool, rows: Rows) -> Result<Outcome, ClientError> {
+        let catalog = self.catalog();
+        let members = &self.console.members;
+        let node = catalog.nodes().named(name).map(|node| node.id).filter(|node| members.runs(*node));
+        let refused = |text: String| ClientError::new(SqlState::ObjectNotInPrerequisiteState, text);
+        let Some(node) = node else {
+            return Err(refused(format!("node \"{name}\" is not a member that this process runs"))
+                .with_hint("A member of its own process is stopped by SIGTERM."));
+        };
+        if members.states().is_up(node) == serve {
+            let state = if serve { "up" } else { "down" };
+            return Err(refused(format!("node \"{name}\" is {state} already")));
+        }
+        if members.count() < 2 {
+            return Err(refused(format!("node \"{name}\" is the only member that this process runs"))
+                .with_hint("SELECT SHUTDOWN() stops the process."));
+        }
+        members.order(name, node, serve).await.map_err(refused)?;
+        Ok(Outcome { warnings: Vec::new(), answer: Answer::Rows(rows) })
+    }
+
     fn order(&self, order: Order, mut rows: Rows) -> Result<Outcome, ClientError> {
         let registry = &self.console.context.registry;
         let mut warnings = Vec::new();
@@ -614,8 +637,9 @@ impl Session {
                     self.console.shutdown.send_replace(true);
                 }
             }
-            // Nothing is balanced yet: there is no pointer that is not at its start.
-            Order::ResetPointers => {}
+            Order::ResetPointers => self.console.router.turns.reset(),
+            // Takes time, and is done before.
+            Order::Member { .. } => {}
         }
         Ok(Outcome { warnings, answer: Answer::Rows(rows) })
     }
@@ -674,8 +698,8 @@ impl Session {
         }
         let query_log = if needs.query_log { self.console.live.query_log.statements() } else { Vec::new() };
         let live = self.console.live.now(
-            &catalog,
-            &self.console.node_name(&catalog),
+            self.console.node_id,
+            self.console.members.events(),
             &self.console.context.registry,
             self.console.context.tls.as_deref(),
         );

@@ -196,6 +196,13 @@ pub enum Order {
         /// Whether sessions are ended.
         force: bool,
     },
+    /// STOP_MEMBER and START_MEMBER: a member that this process runs serves no more, or again.
+    Member {
+        /// Its node.
+        node: Name,
+        /// Whether it shall serve.
+        serve: bool,
+    },
     /// RESET_LOAD_BALANCE_POLICY: all round-robin pointers of this member go back to the start.
     ResetPointers,
 }

@@ -150,6 +150,8 @@ fn of_function(function: MetaFunction, arguments: usize) -> Right {
         MetaFunction::Shutdown => superuser("shut down", "database"),
         MetaFunction::StartDrainSubcluster | MetaFunction::CancelDrainSubcluster => superuser("drain", "subcluster"),
         MetaFunction::ShutdownSubcluster | MetaFunction::ShutdownWithDrain => superuser("shut down", "subcluster"),
+        MetaFunction::StopMember => superuser("stop", "member"),
+        MetaFunction::StartMember => superuser("start", "member"),
         MetaFunction::PromoteSubclusterToPrimary => superuser("promote", "subcluster"),
         MetaFunction::DemoteSubclusterToSecondary => superuser("demote", "subcluster"),
         // One's own roles anyone may ask for.
