@@ -25,6 +25,8 @@ mod protocol;
 mod psql;
 #[path = "it/python.rs"]
 mod python;
+#[path = "it/quickstart.rs"]
+mod quickstart;
 #[path = "it/restart.rs"]
 mod restart;
 
@@ -48,6 +50,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(protocol::trials());
     trials.extend(psql::trials());
     trials.extend(python::trials());
+    trials.extend(quickstart::trials());
     trials.extend(restart::trials());
     libtest_mimic::run(&arguments, trials).exit()
 }
