@@ -246,7 +246,7 @@ impl Console {
             given: None,
         };
         let place = self.context.registry.register(new, &self.context.limits, &mut rand::rng());
-        let place = place.map_err(|error| ClientError::new(SqlState::TooManyConnections, error.to_string()))?;
+        let place = place.map_err(|error| ClientError::new(SqlState::InternalError, error.to_string()))?;
         let (mut session, _) = session::Session::open(Arc::clone(self), place, &[])?;
         session.begin_implicit();
         for parsed in &switchyard_dialect::parse(script)? {
