@@ -1,35 +1,42 @@
 //! The admin session: parse, plan, commit, answer rows.
 
-mod balancer;
 mod channels;
 mod encode;
 mod error;
 mod live;
+mod members;
 mod protocol;
 mod query_log;
+mod router;
 mod session;
 mod transaction;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use ipnet::IpNet;
+use rand::CryptoRng;
 use switchyard_catalog::{
-    Catalog, CatalogError, Change, Name, NameError, NodeChange, NodeId, NodeKind, Secret, Verifiers,
+    AuthenticationMethod, Catalog, CatalogError, Change, Name, NameError, NodeChange, NodeId, NodeKind, Secret,
+    Verifiers,
 };
 pub use switchyard_engine::ProcessSetting;
 use switchyard_session::{
-    Client, Context, Elsewhere, Established, Limits, Peer, Registry, Routing, SessionError, Throttle, Tls,
+    Client, Context, Elsewhere, Established, Limits, NewSession, Peer, Registry, Routing, SessionError, Throttle, Tls,
     decide_login, establish, mock_secret,
 };
 use switchyard_store::{Commit, CommitError, Record, Retention, Store, StoreError};
-use switchyard_wire::{CancelKey, ScramVerifier};
+use switchyard_wire::{CancelKey, ScramVerifier, Version};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
-use switchyard_engine::{AdvisoryLocks, PlanCache};
+use switchyard_engine::{AdvisoryLocks, ClientError, PlanCache, SqlState};
 
 use crate::live::LiveState;
+pub use crate::members::MemberOrder;
+use crate::members::Members;
+use crate::router::Router;
 
 /// What a member is started with.
 #[derive(Debug)]
@@ -52,6 +59,8 @@ pub struct ConsoleOptions {
     pub limits: Limits,
     /// TLS, if it is spoken.
     pub tls: Option<Arc<Tls>>,
+    /// From where PROXY headers are believed.
+    pub proxy_networks: Vec<IpNet>,
     /// How the process was started, for `switchyard.settings`.
     pub process_settings: Vec<ProcessSetting>,
 }
@@ -102,13 +111,27 @@ pub struct Console {
     store: Arc<dyn Store>,
     head: Head,
     /// Held from the check of the version to the end of the commit.
-    committing: tokio::sync::Mutex<()>,
+    committing: Arc<tokio::sync::Mutex<()>>,
+    members: Arc<Members>,
+    router: Arc<Router>,
     context: Context,
     /// This member's node.
     node_id: Option<NodeId>,
     /// Its name at the start.
     node_name_at_start: Name,
     live: LiveState,
+    plans: Arc<PlanCache>,
+    channels: Arc<channels::Channels>,
+    locks: Arc<AdvisoryLocks>,
+    shutdown: watch::Sender<bool>,
+}
+
+/// What members of one process share.
+struct Shared {
+    store: Arc<dyn Store>,
+    head: Head,
+    committing: Arc<tokio::sync::Mutex<()>>,
+    members: Arc<Members>,
     plans: Arc<PlanCache>,
     channels: Arc<channels::Channels>,
     locks: Arc<AdvisoryLocks>,
@@ -133,34 +156,133 @@ impl Console {
         };
         let catalog = join(store.as_ref(), catalog, deltas, &options).await?;
         info!(version = catalog.version(), node = %options.node_name, "catalog loaded");
-        let head = Head(Arc::new(RwLock::new(Arc::new(catalog))));
-        let registry = Registry::new(options.advertise_host.clone());
-        let logins = head.clone();
-        let context = Context {
-            throttle: Arc::new(Throttle::default()),
-            limits: options.limits,
-            registry,
-            mock_secret: mock_secret(&head.load(), &mut rand::rng()),
-            scram_iterations: switchyard_wire::verifier::SCRAM_ITERATIONS,
-            tls: options.tls,
-            routing: Routing::default(),
-            authenticate: Box::new(move |request| decide_login(&logins.load(), request)),
-        };
-        let node_id = head.load().nodes().named(&options.node_name).map(|node| node.id);
-        let live = LiveState::start(&head.load(), &options.node_name, options.process_settings);
-        Ok(Arc::new(Self {
+        let shared = Shared {
             store,
-            head,
-            committing: tokio::sync::Mutex::new(()),
-            context,
-            node_id,
-            node_name_at_start: options.node_name,
-            live,
+            head: Head(Arc::new(RwLock::new(Arc::new(catalog)))),
+            committing: Arc::default(),
+            members: Arc::default(),
             plans: Arc::default(),
             channels: Arc::default(),
             locks: Arc::default(),
             shutdown: watch::Sender::new(false),
-        }))
+        };
+        Ok(Self::start(shared, options))
+    }
+
+    /// Joins another member that this process runs: both have one store and one catalog.
+    ///
+    /// # Errors
+    /// When the store cannot be written, or the node cannot join.
+    pub async fn open_beside(&self, options: ConsoleOptions) -> Result<Arc<Self>, ConsoleOpenError> {
+        let one_at_a_time = self.committing.lock().await;
+        let head = self.head.load();
+        let catalog = join(self.store.as_ref(), Catalog::clone(&head), Vec::new(), &options).await?;
+        self.head.replace(Arc::new(catalog));
+        drop(one_at_a_time);
+        let shared = Shared {
+            store: Arc::clone(&self.store),
+            head: self.head.clone(),
+            committing: Arc::clone(&self.committing),
+            members: Arc::clone(&self.members),
+            plans: Arc::clone(&self.plans),
+            channels: Arc::clone(&self.channels),
+            locks: Arc::clone(&self.locks),
+            shutdown: self.shutdown.clone(),
+        };
+        Ok(Self::start(shared, options))
+    }
+
+    fn start(shared: Shared, options: ConsoleOptions) -> Arc<Self> {
+        let Shared { store, head, committing, members, plans, channels, locks, shutdown } = shared;
+        let catalog = head.load();
+        let node = catalog.nodes().named(&options.node_name);
+        if let Some(node) = node {
+            members.changed(node, true, "the member started");
+        }
+        let node_id = node.map(|node| node.id);
+        let router = Arc::new(Router::new(head.clone(), Arc::clone(&members), node_id));
+        let (logins, secrets, deciding) = (head.clone(), head.clone(), Arc::clone(&router));
+        let context = Context {
+            throttle: Arc::new(Throttle::default()),
+            limits: options.limits,
+            registry: Registry::new(options.advertise_host.clone()),
+            mock_secret: mock_secret(&catalog, &mut rand::rng()),
+            scram_iterations: switchyard_wire::verifier::SCRAM_ITERATIONS,
+            tls: options.tls,
+            routing: Routing {
+                proxy_networks: options.proxy_networks,
+                member_secret: Box::new(move || secrets.load().database().member_secret.clone()),
+                decide: Box::new(move |peer, can_be_redirected| deciding.decide(peer, can_be_redirected)),
+            },
+            authenticate: Box::new(move |request| decide_login(&logins.load(), request)),
+        };
+        let live = LiveState::start(options.process_settings);
+        Arc::new(Self {
+            store,
+            head,
+            committing,
+            members,
+            router,
+            context,
+            node_id,
+            node_name_at_start: options.node_name,
+            live,
+            plans,
+            channels,
+            locks,
+            shutdown,
+        })
+    }
+
+    /// Runs a script as the superuser, as one transaction.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it; nothing has happened then.
+    pub async fn run_script(self: &Arc<Self>, script: &str) -> Result<(), ClientError> {
+        let catalog = self.head.load();
+        let superuser = Name::parse(SUPERUSER).ok().and_then(|name| catalog.users().named(&name).cloned());
+        let missing = || ClientError::new(SqlState::UndefinedObject, format!("user \"{SUPERUSER}\" does not exist"));
+        let superuser = superuser.ok_or_else(missing)?;
+        let new = NewSession {
+            user: superuser.id,
+            user_name: superuser.name.clone(),
+            superuser: true,
+            client: None,
+            database: None,
+            version: Version::V3_0,
+            application: String::new(),
+            tls: None,
+            method: AuthenticationMethod::Trust,
+            record: None,
+            given: None,
+        };
+        let place = self.context.registry.register(new, &self.context.limits, &mut rand::rng());
+        let place = place.map_err(|error| ClientError::new(SqlState::InternalError, error.to_string()))?;
+        let (mut session, _) = session::Session::open(Arc::clone(self), place, &[])?;
+        session.begin_implicit();
+        for parsed in &switchyard_dialect::parse(script)? {
+            session.run(script, parsed, &[]).await?;
+        }
+        session.end_implicit(false).await
+    }
+
+    /// The orders by which statements stop members of this process, and have them serve again. Without anybody who takes
+    /// them such statements are refused.
+    pub fn orders(&self) -> mpsc::Receiver<MemberOrder> {
+        self.members.orders()
+    }
+
+    /// This member's node.
+    pub fn node(&self) -> Option<NodeId> {
+        self.node_id
+    }
+
+    /// Says to all that this member serves from now on, or does not any more.
+    pub fn serves(&self, serves: bool, reason: &str) {
+        let catalog = self.head.load();
+        if let Some(node) = self.node_id.and_then(|id| catalog.nodes().find(id)) {
+            self.members.changed(node, serves, reason);
+        }
     }
 
     /// Takes a connection from its first byte to what it is for; nothing when it is over already. It is counted among the
@@ -290,8 +412,11 @@ async fn join(
         Some(_) => Some(Change::AlterNode { name, change: NodeChange::Join { host, port, upstream } }),
     };
     let mut joined = catalog.clone();
-    if let Some(change) = change {
-        let mut changes = vec![change];
+    let mut changes: Vec<_> = change.into_iter().collect();
+    if catalog.database().member_secret.is_none() {
+        changes.push(Change::SetMemberSecret { secret: new_member_secret(&mut rand::rng()) });
+    }
+    if !changes.is_empty() {
         // On an empty store nobody can have made the subcluster that the first member is to join.
         if let Some(name) = options.subcluster.clone().filter(|name| catalog.subclusters().named(name).is_none())
             && !deltas.is_empty()
@@ -321,6 +446,13 @@ async fn join(
     };
     let committed = store.commit(commit).await?;
     Ok(joined.with_version(committed.version))
+}
+
+/// 256 bits, in hex.
+fn new_member_secret(rng: &mut impl CryptoRng) -> Secret {
+    let mut bytes = [0_u8; 32];
+    rng.fill_bytes(&mut bytes);
+    Secret::new(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
 }
 
 /// What history keeps, by the settings of this catalog.

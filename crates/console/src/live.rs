@@ -4,24 +4,21 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use switchyard_catalog::{Catalog, Name};
+use switchyard_catalog::NodeId;
 use switchyard_engine::{
     ClientCertificate, HostInterface, Live, LiveSession, LiveTls, LoginFailure, NodeEvent, ProcessSetting,
-    ServerCertificate, WorkloadDecision, node_states,
+    ServerCertificate, WorkloadDecision,
 };
 use switchyard_session::{Registry, SessionEntry, SessionState, Tls, TlsFacts, TlsStatus};
 
-use crate::balancer::Balancer;
 use crate::query_log::QueryLog;
+use crate::router::Router;
 
 /// How many ended sessions are remembered.
 const ENDED_SESSIONS_MAX: usize = 1_000;
 
 /// How many failed logins are remembered.
 const LOGIN_FAILURES_MAX: usize = 1_000;
-
-/// How many state changes of nodes are remembered.
-const NODE_EVENTS_MAX: usize = 10_000;
 
 /// How many decisions on workloads are remembered.
 const WORKLOAD_DECISIONS_MAX: usize = 10_000;
@@ -38,34 +35,22 @@ pub(crate) struct LiveState {
     start_us: i64,
     ended: Mutex<VecDeque<(LiveSession, i64)>>,
     failures: Mutex<VecDeque<LoginFailure>>,
-    events: Mutex<VecDeque<NodeEvent>>,
     workloads: Mutex<VecDeque<WorkloadDecision>>,
     process_settings: Arc<[ProcessSetting]>,
     pub(crate) query_log: Arc<QueryLog>,
-    pub(crate) balancer: Arc<Balancer>,
 }
 
 impl LiveState {
     /// The member is up from now on.
-    pub(crate) fn start(catalog: &Catalog, node: &Name, process_settings: Vec<ProcessSetting>) -> Self {
+    pub(crate) fn start(process_settings: Vec<ProcessSetting>) -> Self {
         let start_us = now_us();
-        let event = catalog.nodes().named(node).map(|node| NodeEvent {
-            node: node.id,
-            name: node.name.to_string(),
-            state: "UP",
-            time_us: start_us,
-            reason: "the member started".to_owned(),
-        });
-        let balancer = Arc::new(Balancer::new(event.as_ref().map(|event| event.node), node_states(&event)));
         Self {
             start_us,
             ended: Mutex::default(),
             failures: Mutex::default(),
-            events: Mutex::new(event.into_iter().collect()),
             workloads: Mutex::default(),
             process_settings: process_settings.into(),
             query_log: Arc::new(QueryLog::new(start_us)),
-            balancer,
         }
     }
 
@@ -97,20 +82,23 @@ impl LiveState {
     }
 
     /// All of it now.
-    pub(crate) fn now(&self, catalog: &Catalog, node: &Name, registry: &Registry, tls: Option<&Tls>) -> Live {
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        while events.len() > NODE_EVENTS_MAX {
-            events.pop_front();
-        }
+    pub(crate) fn now(
+        &self,
+        node: Option<NodeId>,
+        node_events: Vec<NodeEvent>,
+        router: &Router,
+        registry: &Registry,
+        tls: Option<&Tls>,
+    ) -> Live {
         Live {
-            node: catalog.nodes().named(node).map(|node| node.id),
+            node,
             start_us: self.start_us,
             sessions: registry.sessions().iter().map(shown).collect(),
             ended_sessions: self.ended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
             login_failures: self.failures.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
-            node_events: events.iter().cloned().collect(),
-            turns: Arc::clone(&self.balancer.turns),
-            rule_counters: Arc::clone(&self.balancer.counters),
+            node_events,
+            turns: Arc::clone(&router.turns),
+            rule_counters: Arc::clone(&router.counters),
             interfaces: interfaces(),
             workload_decisions: self.workloads.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
             process_settings: Arc::clone(&self.process_settings),

@@ -543,6 +543,7 @@ impl Session {
                 Ok(Outcome { warnings: Vec::new(), answer: Answer::Query(rows) })
             }
             Plan::Restore { version } => self.restore(version, &parsed.statement).await,
+            Plan::Order(Order::Member { node, serve }, rows) => self.member(&node, serve, rows).await,
             Plan::Order(order, rows) => self.order(order, rows),
             Plan::SessionObject => {
                 Err(ClientError::new(SqlState::FeatureNotSupported, "this statement cannot be run from here"))
@@ -764,6 +765,28 @@ impl Session {
         self.change(changes, statement).await
     }
 
+    /// Has a member of this process stop to serve, or serve again.
+    async fn member(&self, name: &Name, serve: bool, rows: Rows) -> Result<Outcome, ClientError> {
+        let catalog = self.catalog();
+        let members = &self.console.members;
+        let node = catalog.nodes().named(name).map(|node| node.id).filter(|node| members.runs(*node));
+        let refused = |text: String| ClientError::new(SqlState::ObjectNotInPrerequisiteState, text);
+        let Some(node) = node else {
+            return Err(refused(format!("node \"{name}\" is not a member that this process runs"))
+                .with_hint("A member of its own process is stopped by SIGTERM."));
+        };
+        if members.states().is_up(node) == serve {
+            let state = if serve { "up" } else { "down" };
+            return Err(refused(format!("node \"{name}\" is {state} already")));
+        }
+        if members.count() < 2 {
+            return Err(refused(format!("node \"{name}\" is the only member that this process runs"))
+                .with_hint("SELECT SHUTDOWN() stops the process."));
+        }
+        members.order(name, node, serve).await.map_err(refused)?;
+        Ok(Outcome { warnings: Vec::new(), answer: Answer::Rows(rows) })
+    }
+
     fn order(&self, order: Order, mut rows: Rows) -> Result<Outcome, ClientError> {
         let registry = &self.console.context.registry;
         let mut warnings = Vec::new();
@@ -786,11 +809,13 @@ impl Session {
                     self.console.shutdown.send_replace(true);
                 }
             }
-            Order::ResetPointers => self.console.live.balancer.turns.reset(),
+            Order::ResetPointers => self.console.router.turns.reset(),
             Order::DescribeDecision { address, typed } => {
                 let text = self.described(address, &typed);
                 rows.rows.iter_mut().flatten().for_each(|cell| *cell = Some(text.clone()));
             }
+            // Takes time, and is done before.
+            Order::Member { .. } => {}
         }
         Ok(Outcome { warnings, answer: Answer::Rows(rows) })
     }
@@ -799,7 +824,7 @@ impl Session {
     fn described(&self, address: std::net::IpAddr, typed: &str) -> String {
         let catalog = self.catalog();
         let client = RoutingClient { address, asks: true, can_be_redirected: true };
-        let trace = self.console.live.balancer.describe(&catalog, &client);
+        let trace = self.console.router.describe(&catalog, &client);
         switchyard_engine::describe::describe(&catalog, typed, &trace)
     }
 
@@ -857,8 +882,9 @@ impl Session {
         }
         let query_log = if needs.query_log { self.console.live.query_log.statements() } else { Vec::new() };
         let live = self.console.live.now(
-            &catalog,
-            &self.console.node_name(&catalog),
+            self.console.node_id,
+            self.console.members.events(),
+            &self.console.router,
             &self.console.context.registry,
             self.console.context.tls.as_deref(),
         );

@@ -47,6 +47,8 @@ routines! {
         CancelDrainSubcluster = "cancel_drain_subcluster" (1..=1),
         ShutdownSubcluster = "shutdown_subcluster" (1..=1),
         ShutdownWithDrain = "shutdown_with_drain" (2..=2),
+        StopMember = "stop_member" (1..=1),
+        StartMember = "start_member" (1..=1),
         PromoteSubclusterToPrimary = "promote_subcluster_to_primary" (1..=1),
         DemoteSubclusterToSecondary = "demote_subcluster_to_secondary" (1..=1),
         HasRole = "has_role" (1..=2),

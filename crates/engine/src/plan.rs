@@ -206,6 +206,13 @@ pub enum Order {
         /// As it was typed.
         typed: String,
     },
+    /// STOP_MEMBER and START_MEMBER: a member that this process runs serves no more, or again.
+    Member {
+        /// Its node.
+        node: Name,
+        /// Whether it shall serve.
+        serve: bool,
+    },
     /// RESET_LOAD_BALANCE_POLICY: all round-robin pointers of this member go back to the start.
     ResetPointers,
 }

@@ -237,6 +237,8 @@ rights! {
     CancelDrainSubcluster: "cancel_drain_subcluster", Superuser, "drain", "subcluster";
     ShutdownSubcluster: "shutdown_subcluster", Superuser, "shut down", "subcluster";
     ShutdownWithDrain: "shutdown_with_drain", Superuser, "shut down", "subcluster";
+    StopMember: "stop_member", Superuser, "stop", "member";
+    StartMember: "start_member", Superuser, "start", "member";
     PromoteSubclusterToPrimary: "promote_subcluster_to_primary", Superuser, "promote", "subcluster";
     DemoteSubclusterToSecondary: "demote_subcluster_to_secondary", Superuser, "demote", "subcluster";
     HasRole: "has_role(user, role)", Superuser, "examine", "roles of another user";

@@ -14,6 +14,7 @@ mod listener;
 mod logging;
 mod member;
 mod open_files;
+mod quickstart;
 mod serve;
 mod settings;
 mod stopping;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     let settings = resolve(invocation.flags);
     match (invocation.command, settings) {
         (Command::Check, settings) => check::report(settings.as_ref().map_err(Vec::as_slice)),
+        (Command::Quickstart, Ok(settings)) => serve::start(settings, quickstart::run),
         (Command::Serve, Ok(settings)) => serve::serve(settings),
         (Command::Dump, Ok(settings)) => dump::dump(&settings),
         (_, Err(faults)) => {

@@ -1,5 +1,6 @@
 //! One member of the cluster in this process: what becomes of a connection that it takes.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::BytesMut;
@@ -7,8 +8,10 @@ use switchyard_catalog::Secret;
 use switchyard_console::Console;
 use switchyard_proxy::{Passage, Relay, Relays, Target, relay};
 use switchyard_session::{Elsewhere, Established, Peer, Secured};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tracing::{debug, info, warn};
+
+use crate::serve::Sessions;
 
 /// How long another member may take to answer, in milliseconds.
 const PASSAGE_MS_MAX: u64 = 3_000;
@@ -23,6 +26,22 @@ pub(crate) struct Member {
 impl Member {
     pub(crate) fn new(console: Arc<Console>) -> Arc<Self> {
         Arc::new(Self { console, relays: Arc::default() })
+    }
+
+    /// Accepts from now on.
+    pub(crate) fn accept(self: &Arc<Self>, listeners: Vec<(SocketAddr, TcpListener)>) -> Sessions {
+        let member = Arc::clone(self);
+        Sessions::start(listeners, move |stream: TcpStream, peer: SocketAddr| {
+            let peer = Peer::tcp(peer);
+            let peer = stream.local_addr().map_or(peer, |local| peer.calling(local));
+            Arc::clone(&member).handle(stream, peer)
+        })
+    }
+
+    /// Ends every session, and every relay.
+    pub(crate) fn close_all(&self) {
+        self.console.close_all();
+        self.relays.close_all();
     }
 
     /// The whole life of one connection. It is counted as soon as this is called, not when the future is first polled.

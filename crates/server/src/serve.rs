@@ -11,10 +11,11 @@ use std::time::Duration;
 use anyhow::Context;
 use switchyard_catalog::Secret;
 use switchyard_console::{Console, ConsoleOptions};
-use switchyard_session::{Peer, Tls};
+use switchyard_session::Tls;
 use switchyard_store::Store;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::{error, info, warn};
 
@@ -33,6 +34,15 @@ const STACK_BYTES: usize = 8 << 20;
 
 /// Runs a node until it is told to stop.
 pub(crate) fn serve(settings: Settings) -> ExitCode {
+    start(settings, run)
+}
+
+/// Runs what takes these settings on a runtime of its own.
+pub(crate) fn start<F, R>(settings: Settings, run: F) -> ExitCode
+where
+    F: FnOnce(Settings) -> R,
+    R: Future<Output = anyhow::Result<ExitCode>>,
+{
     logging::start(&settings.log, settings.log_format);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK_BYTES).build();
     let runtime = match runtime {
@@ -83,15 +93,7 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     announce(&addresses).context("cannot write to standard output")?;
 
     let member = Member::new(Arc::clone(&console));
-    let handle = {
-        let member = Arc::clone(&member);
-        move |stream: TcpStream, peer: SocketAddr| {
-            let peer = Peer::tcp(peer);
-            let peer = stream.local_addr().map_or(peer, |local| peer.calling(local));
-            Arc::clone(&member).handle(stream, peer)
-        }
-    };
-    let sessions = Sessions::start(listeners, handle);
+    let sessions = member.accept(listeners);
     let (asked_by, drain_ms) = tokio::select! {
         signal = signals.next() => (signal.as_str(), settings.drain_ms_max.0),
         // The statement has its own ways to wait for sessions: they are over when it asks.
@@ -103,11 +105,7 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         "stopping: no new connections; a second signal ends it at once"
     );
     let drain = Duration::from_millis(drain_ms);
-    let close = || {
-        console.close_all();
-        member.relays.close_all();
-    };
-    let forced = sessions.finish(drain, &mut signals, close).await;
+    let forced = sessions.finish(drain, &mut signals, || member.close_all()).await;
     if let (StoreKind::Memory, Some(first)) = (settings.store, first) {
         // The user it is for is forgotten with the catalog.
         first.remove();
@@ -125,7 +123,7 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
 }
 
 /// The password for a catalog that is about to be made; none when there is a catalog already.
-async fn first_password(settings: &Settings, store: &dyn Store) -> anyhow::Result<Option<FirstPassword>> {
+pub(crate) async fn first_password(settings: &Settings, store: &dyn Store) -> anyhow::Result<Option<FirstPassword>> {
     // Every catalog has a first version in its history, and asking for it is cheaper than loading everything.
     if !store.history(0, 1).await?.is_empty() {
         if settings.password.is_some() {
@@ -171,6 +169,7 @@ async fn open_console(
         password,
         limits: settings.limits(),
         tls,
+        proxy_networks: settings.proxy_networks.0.clone(),
         process_settings: settings.shown.clone(),
     };
     Console::open(store, options).await.context("cannot open the catalog")
@@ -194,7 +193,7 @@ fn advertised(set: Option<&HostPort>, addresses: &[SocketAddr]) -> HostPort {
 }
 
 /// The ready lines: the only thing ever written to standard output.
-fn announce(addresses: &[SocketAddr]) -> io::Result<()> {
+pub(crate) fn announce(addresses: &[SocketAddr]) -> io::Result<()> {
     let mut output = io::stdout().lock();
     for address in addresses {
         writeln!(output, "listening on {address}")?;
@@ -203,23 +202,33 @@ fn announce(addresses: &[SocketAddr]) -> io::Result<()> {
 }
 
 /// All sessions, and the tasks that accept them.
-struct Sessions {
+pub(crate) struct Sessions {
     stop: watch::Sender<bool>,
     ended: mpsc::Receiver<Infallible>,
+    accepting: Vec<JoinHandle<()>>,
 }
 
 impl Sessions {
-    fn start<H, F>(listeners: Vec<(SocketAddr, TcpListener)>, handle: H) -> Self
+    pub(crate) fn start<H, F>(listeners: Vec<(SocketAddr, TcpListener)>, handle: H) -> Self
     where
         H: Fn(TcpStream, SocketAddr) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
         let (stop, stopped) = watch::channel(false);
         let (alive, ended) = mpsc::channel(1);
-        for (_, listener) in listeners {
-            tokio::spawn(listener::accept(listener, stopped.clone(), alive.clone(), handle.clone()));
+        let accept =
+            |(_, listener)| tokio::spawn(listener::accept(listener, stopped.clone(), alive.clone(), handle.clone()));
+        Self { stop, ended, accepting: listeners.into_iter().map(accept).collect() }
+    }
+
+    /// Stops accepting, has the sessions closed, and is ready when nobody listens any more.
+    pub(crate) async fn halt(self, close: impl Fn()) {
+        self.stop.send_replace(true);
+        for accepting in self.accepting {
+            // It ends by itself; a panic in it is logged where it happens.
+            let _ = accepting.await;
         }
-        Self { stop, ended }
+        close();
     }
 
     /// Stops accepting, lets sessions go on for `drain`, then has them closed. Returns the signal that cut it short.

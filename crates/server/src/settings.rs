@@ -23,19 +23,23 @@ mod value;
 use self::declaration::settings;
 pub(crate) use self::declaration::{Command, Declaration, DefaultValue, Source};
 pub(crate) use self::fault::{Fault, Located, Place};
-pub(crate) use self::value::{Bounded, HostPort, LogFilter, LogFormat, NotYet, Password, Shape, StoreKind, Upstream};
+pub(crate) use self::value::{
+    Bounded, HostPort, LogFilter, LogFormat, Networks, NotYet, Password, Shape, StoreKind, Upstream,
+};
 
 settings! {
     /// The TOML file that settings are read from. No file is read unless one is named.
-    config: Option<PathBuf>, from [Flag Variable], for [Serve Check Dump], absent "none";
+    config: Option<PathBuf>, from [Flag Variable], for [Quickstart Serve Check Dump], absent "none";
     /// The name of this node in the catalog.
     node: Option<Name>, from [Flag Variable File], for [Serve], absent "`v_<database>_node0001`";
     /// The IP address and port to listen on; may be given several times. Port 0 picks a free one.
     listen: Vec<SocketAddr>, from [Flag Variable File], for [Serve], text "127.0.0.1:5433";
+    /// The port of the first of three members; the others take the next two. 0 picks free ones.
+    port: Bounded<0, 65_533>, from [Flag Variable File], for [Quickstart], text "5433";
     /// The directory of the embedded store, made with mode 0700 when it is missing.
-    data_dir: PathBuf, from [Flag Variable File], for [Serve Dump], text "switchyard-data";
+    data_dir: PathBuf, from [Flag Variable File], for [Quickstart Serve Dump], text "switchyard-data";
     /// Where the catalog is kept: `redb` in a file in the data directory, durable; `memory` forgets it at the end.
-    store: StoreKind, from [Flag Variable File], for [Serve Dump], text "redb";
+    store: StoreKind, from [Flag Variable File], for [Quickstart Serve Dump], text "redb";
     /// The host and port that others reach this node at.
     advertise: Option<HostPort>, from [Flag Variable File], for [Serve], absent "the first address listened on";
     /// The PostgreSQL server this node fronts. It is stored in the catalog; no connection is sent there yet.
@@ -51,9 +55,9 @@ settings! {
     password: Option<Password>, from [Variable], for [Serve], absent "generated";
     /// What is logged to standard error: a level (`error`, `warn`, `info`, `debug`, `trace`), or several
     /// `target=level` with commas between.
-    log: LogFilter, from [Flag Variable File], for [Serve], text "info";
+    log: LogFilter, from [Flag Variable File], for [Quickstart Serve], text "info";
     /// How log lines look: `text` or `json`.
-    log_format: LogFormat, from [Flag Variable File], for [Serve], text "text";
+    log_format: LogFormat, from [Flag Variable File], for [Quickstart Serve], text "text";
     /// The PEM file of the certificate shown to clients, and of those that lead to its authority. With it and `tls_key`,
     /// TLS is spoken. Read again when it changes.
     tls_certificate: Option<PathBuf>, from [Flag Variable File], for [Serve Check], absent "none";
@@ -63,6 +67,9 @@ settings! {
     tls_client_ca: Option<PathBuf>, from [Flag Variable File], for [Serve Check], absent "none";
     /// The lowest version of TLS spoken: `1.2` or `1.3`.
     tls_version_min: TlsVersion, from [Flag Variable File], for [Serve Check], text "1.2";
+    /// The networks that balancers are in, such as `10.0.0.0/8`: a PROXY protocol header that comes from there says who
+    /// the client is. From anywhere else one is refused.
+    proxy_networks: Networks, from [Flag Variable File], for [Serve], absent "none";
     /// The most sessions at a time.
     connections_max: Bounded<1, 1_000_000>, from [Flag Variable File], for [Serve], text "10000";
     /// How many of `connections_max` are kept for superusers.

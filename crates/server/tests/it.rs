@@ -31,6 +31,8 @@ mod protocol;
 mod psql;
 #[path = "it/python.rs"]
 mod python;
+#[path = "it/quickstart.rs"]
+mod quickstart;
 #[path = "it/restart.rs"]
 mod restart;
 #[path = "it/rights.rs"]
@@ -60,6 +62,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(protocol::trials());
     trials.extend(psql::trials());
     trials.extend(python::trials());
+    trials.extend(quickstart::trials());
     trials.extend(restart::trials());
     trials.extend(rights::trials());
     trials.extend(vertica::trials());

@@ -24,11 +24,17 @@ pub enum Balance {
     /// By this member, which was chosen; with the address it was chosen for.
     Chosen(Destination),
     /// By another one.
-    Elsewhere(Destination),
+    Elsewhere {
+        /// Where clients are told to go.
+        told: Destination,
+        /// Where members reach it.
+        passed: Destination,
+    },
 }
 
-/// Decides where a connection is to be served, once for each that asks.
-pub type Decide = dyn Fn(Peer) -> Balance + Send + Sync;
+/// Decides where a connection is to be served, once for each that asks; whether it can be told to go elsewhere, the
+/// second argument says.
+pub type Decide = dyn Fn(Peer, bool) -> Balance + Send + Sync;
 
 /// What a member knows of its cluster before anybody logs in.
 pub struct Routing {
@@ -43,7 +49,7 @@ pub struct Routing {
 impl Default for Routing {
     /// Everything stays here, and nobody is believed.
     fn default() -> Self {
-        Self { proxy_networks: Vec::new(), member_secret: Box::new(|| None), decide: Box::new(|_| Balance::Here) }
+        Self { proxy_networks: Vec::new(), member_secret: Box::new(|| None), decide: Box::new(|_, _| Balance::Here) }
     }
 }
 

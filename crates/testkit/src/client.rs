@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -22,6 +22,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// Who connects, to what.
 #[derive(Debug, Clone)]
 pub struct Login {
+    source: Ipv4Addr,
     port: u16,
     user: String,
     password: String,
@@ -33,12 +34,20 @@ impl Login {
     /// To the console's database on loopback.
     pub fn new(port: u16, user: &str, password: &str) -> Self {
         Self {
+            source: Ipv4Addr::LOCALHOST,
             port,
             user: user.to_owned(),
             password: password.to_owned(),
             database: DATABASE.to_owned(),
             parameters: Vec::new(),
         }
+    }
+
+    /// From another address of this machine.
+    #[must_use]
+    pub fn from(mut self, source: Ipv4Addr) -> Self {
+        self.source = source;
+        self
     }
 
     /// To another database.
@@ -54,6 +63,17 @@ impl Login {
         self.parameters.push((name.to_owned(), value.to_owned()));
         self
     }
+}
+
+/// Connects to a port of this machine from one of its addresses.
+///
+/// # Errors
+/// When nobody listens there.
+pub fn call(source: Ipv4Addr, port: u16) -> Result<TcpStream> {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
+    socket.bind(&SocketAddr::from((source, 0)).into())?;
+    socket.connect(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into()).context("cannot connect")?;
+    Ok(socket.into())
 }
 
 /// How a statement is sent and its rows come back.
@@ -250,7 +270,7 @@ pub struct Refused(pub Report);
 impl Client {
     /// Logs in. A refusal is an error that downcasts to [`Refused`].
     pub fn connect(login: &Login) -> Result<Self> {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, login.port)).context("cannot connect")?;
+        let stream = call(login.source, login.port)?;
         stream.set_read_timeout(Some(ANSWER_WITHIN))?;
         stream.set_nodelay(true)?;
         let mut client = Self {
@@ -262,6 +282,11 @@ impl Client {
         };
         client.start(login)?;
         Ok(client)
+    }
+
+    /// Where it calls from.
+    pub fn local_address(&self) -> Result<SocketAddr> {
+        Ok(self.stream.local_addr()?)
     }
 
     /// The process id and secret a cancel request needs.

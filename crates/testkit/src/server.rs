@@ -56,6 +56,7 @@ pub struct ServerOptions {
     store: Store,
     password: Option<String>,
     parent: Option<PathBuf>,
+    quickstart: bool,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
 }
@@ -68,9 +69,17 @@ impl ServerOptions {
             store: Store::Redb,
             password: Some(ADMIN_PASSWORD.to_owned()),
             parent: None,
+            quickstart: false,
             arguments: Vec::new(),
             variables: Vec::new(),
         }
+    }
+
+    /// As the cluster of three members that `quickstart` runs.
+    #[must_use]
+    pub fn quickstart(mut self) -> Self {
+        self.quickstart = true;
+        self
     }
 
     /// With this store.
@@ -120,7 +129,7 @@ pub struct Server {
     options: ServerOptions,
     folder: TempDir,
     process: Option<Child>,
-    port: u16,
+    ports: Vec<u16>,
     ready_after: Duration,
     errors_announced: Vec<String>,
 }
@@ -129,15 +138,26 @@ impl Server {
     fn start(options: ServerOptions) -> Result<Self> {
         let parent = options.parent.clone().unwrap_or_else(std::env::temp_dir);
         let folder = tempfile::Builder::new().prefix("switchyard-test-").tempdir_in(parent)?;
-        let mut server =
-            Self { options, folder, process: None, port: 0, ready_after: Duration::ZERO, errors_announced: Vec::new() };
+        let mut server = Self {
+            options,
+            folder,
+            process: None,
+            ports: vec![],
+            ready_after: Duration::ZERO,
+            errors_announced: vec![],
+        };
         server.launch()?;
         Ok(server)
     }
 
-    /// The port it listens on.
+    /// The port it listens on; the first one's, of several members.
     pub fn port(&self) -> u16 {
-        self.port
+        self.ports.first().copied().unwrap_or_default()
+    }
+
+    /// The ports of all members.
+    pub fn ports(&self) -> &[u16] {
+        &self.ports
     }
 
     /// How long the last start took until the ready line.
@@ -180,7 +200,7 @@ impl Server {
 
     /// The superuser's login.
     pub fn login(&self) -> Login {
-        Login::new(self.port, ADMIN, ADMIN_PASSWORD)
+        Login::new(self.port(), ADMIN, ADMIN_PASSWORD)
     }
 
     /// A session of the superuser.
@@ -190,13 +210,18 @@ impl Server {
 
     /// A session of somebody else.
     pub fn client(&self, user: &str, password: &str) -> Result<Client> {
-        Client::connect(&Login::new(self.port, user, password))
+        Client::connect(&Login::new(self.port(), user, password))
     }
 
     /// What `tokio_postgres` needs to connect as the superuser.
     pub fn configuration(&self) -> tokio_postgres::Config {
+        self.configuration_at(self.port())
+    }
+
+    /// The same for another port.
+    pub fn configuration_at(&self, port: u16) -> tokio_postgres::Config {
         let mut configuration = tokio_postgres::Config::new();
-        configuration.host("127.0.0.1").port(self.port).user(ADMIN).password(ADMIN_PASSWORD).dbname(DATABASE);
+        configuration.host("127.0.0.1").port(port).user(ADMIN).password(ADMIN_PASSWORD).dbname(DATABASE);
         configuration
     }
 
@@ -270,17 +295,14 @@ impl Server {
         let log = File::options().create(true).append(true).open(self.log_path())?;
         let mut command = Command::new(&self.options.binary);
         clean_environment(&mut command);
+        let (arguments, members): (&[&str], _) = if self.options.quickstart {
+            (&["quickstart", "--port", "0"], 3)
+        } else {
+            (&["serve", "--listen", "127.0.0.1:0", "--node", NODE], 1)
+        };
         command
-            .args([
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--node",
-                NODE,
-                "--store",
-                self.options.store.name(),
-                "--data-dir",
-            ])
+            .args(arguments)
+            .args(["--store", self.options.store.name(), "--data-dir"])
             .arg(self.data_directory())
             .args(&self.options.arguments)
             .envs(self.options.variables.iter().map(|(name, value)| (name, value)))
@@ -294,9 +316,9 @@ impl Server {
         let mut process = command.spawn().with_context(|| format!("cannot start {}", self.options.binary.display()))?;
         let lines = process.stdout.take().map(read_lines).context("the server has no standard output")?;
         self.process = Some(process);
-        match wait_until_ready(&lines, started + READY_WITHIN) {
-            Ok(port) => {
-                self.port = port;
+        match wait_until_ready(&lines, members, started + READY_WITHIN) {
+            Ok(ports) => {
+                self.ports = ports;
                 self.ready_after = started.elapsed();
                 Ok(())
             }
@@ -363,8 +385,9 @@ fn read_lines(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
     receiver
 }
 
-fn wait_until_ready(lines: &Receiver<String>, deadline: Instant) -> Result<u16> {
-    loop {
+fn wait_until_ready(lines: &Receiver<String>, members: usize, deadline: Instant) -> Result<Vec<u16>> {
+    let mut ports = Vec::new();
+    while ports.len() < members {
         let left = deadline.saturating_duration_since(Instant::now());
         let line = lines.recv_timeout(left).map_err(|error| match error {
             mpsc::RecvTimeoutError::Timeout => anyhow!("the server was not ready within {READY_WITHIN:?}"),
@@ -372,9 +395,10 @@ fn wait_until_ready(lines: &Receiver<String>, deadline: Instant) -> Result<u16> 
         })?;
         if let Some(address) = line.strip_prefix("listening on ") {
             let (_, port) = address.rsplit_once(':').with_context(|| format!("no port in {line:?}"))?;
-            return port.trim().parse().with_context(|| format!("no port in {line:?}"));
+            ports.push(port.trim().parse().with_context(|| format!("no port in {line:?}"))?);
         }
     }
+    Ok(ports)
 }
 
 /// The server's binary beside the program that runs, for programs cargo does not tell.

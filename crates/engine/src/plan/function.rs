@@ -55,6 +55,8 @@ pub(super) fn plan(
             Err(PlanError::NotAvailable { what: "shutdown_subcluster".to_owned() })
         }
         MetaFunction::ShutdownWithDrain => call.shutdown_with_drain(),
+        MetaFunction::StopMember => call.member(false),
+        MetaFunction::StartMember => call.member(true),
         MetaFunction::PromoteSubclusterToPrimary => call.promote(true, "PROMOTE SUBCLUSTER TO PRIMARY"),
         MetaFunction::DemoteSubclusterToSecondary => call.promote(false, "DEMOTE SUBCLUSTER TO SECONDARY"),
         MetaFunction::HasRole => call.has_role(),
@@ -163,6 +165,18 @@ impl Call<'_> {
                 Err(PlanError::Missing { kind: ObjectKind::User, name: wanted, nearest })
             }
         }
+    }
+
+    fn member(&self, serve: bool) -> Result<Plan, PlanError> {
+        let wanted = self.name(0)?;
+        let nodes = self.context.catalog.nodes();
+        let Some(node) = nodes.named(&wanted) else {
+            let nearest = session::nearest(&wanted, nodes.names());
+            return Err(PlanError::Missing { kind: ObjectKind::Node, name: wanted, nearest });
+        };
+        let node = node.name.clone();
+        let answer = format!("Member {node} {}", if serve { "started" } else { "stopped" });
+        Ok(self.order(Order::Member { node, serve }, answer))
     }
 
     fn subcluster(&self, index: usize) -> Result<Name, PlanError> {

@@ -9,6 +9,7 @@ use super::{DECLARATIONS, Given};
 /// The commands that settings are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
+    Quickstart,
     Serve,
     Check,
     Dump,
@@ -16,11 +17,12 @@ pub(crate) enum Command {
 
 impl Command {
     /// All, in the order of the help.
-    pub(crate) const ALL: [Self; 3] = [Self::Serve, Self::Check, Self::Dump];
+    pub(crate) const ALL: [Self; 4] = [Self::Quickstart, Self::Serve, Self::Check, Self::Dump];
 
     /// As it is typed.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
+            Self::Quickstart => "quickstart",
             Self::Serve => "serve",
             Self::Check => "check",
             Self::Dump => "dump",
@@ -30,6 +32,7 @@ impl Command {
     /// What it does, for the help.
     pub(crate) fn about(self) -> &'static str {
         match self {
+            Self::Quickstart => "Run a cluster of three members on this machine, with samples to try",
             Self::Serve => "Run a node until it is told to stop",
             Self::Check => "Say what is wrong with a configuration, without starting",
             Self::Dump => "Print the catalog as SQL that makes it again",

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
+use ipnet::IpNet;
 use switchyard_catalog::{Name, Secret};
 use switchyard_session::TlsVersion;
 use tracing_subscriber::EnvFilter;
@@ -129,6 +130,29 @@ impl Setting for Vec<SocketAddr> {
     fn read(texts: &[String]) -> Result<Self, ValueError> {
         let addresses = texts.iter().map(|text| Self::parse(text)).collect::<Result<Vec<_>, _>>()?.concat();
         if addresses.is_empty() { Err(ValueError::Expected(Self::EXPECTS)) } else { Ok(addresses) }
+    }
+}
+
+/// Networks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Networks(pub(crate) Vec<IpNet>);
+
+impl Setting for Networks {
+    const SHAPE: Shape = Shape::List;
+    const EXPECTS: &'static str = "a network, such as 10.0.0.0/8 or fd00::/8";
+    const PLACEHOLDER: &'static str = "NETWORK";
+
+    fn parse(text: &str) -> Result<Self, ValueError> {
+        text.parse().map(|network| Self(vec![network])).map_err(|_| ValueError::Expected(Self::EXPECTS))
+    }
+
+    fn read(texts: &[String]) -> Result<Self, ValueError> {
+        let networks = texts.iter().map(|text| Self::parse(text).map(|networks| networks.0));
+        Ok(Self(networks.collect::<Result<Vec<_>, _>>()?.concat()))
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self(Vec::new()))
     }
 }
 

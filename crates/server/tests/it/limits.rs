@@ -11,12 +11,12 @@ use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
 
 /// Runs for hours if nobody stops it: some 500 columns, five times joined with themselves.
-const ENDLESS: &str = "SELECT count(*) FROM switchyard.system_columns a, switchyard.system_columns b, \
+pub(crate) const ENDLESS: &str = "SELECT count(*) FROM switchyard.system_columns a, switchyard.system_columns b, \
                        switchyard.system_columns c, switchyard.system_columns d, switchyard.system_columns e \
                        WHERE a.column_name || b.column_name || c.column_name || d.column_name = e.column_name";
 
 /// No socket is waited for longer than this.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 pub fn trials() -> Vec<Trial> {
     vec![

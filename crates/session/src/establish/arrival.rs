@@ -170,15 +170,15 @@ where
 {
     connection.speak_vertica();
     before.ask(LOAD_BALANCE)?;
-    let told = match (context.routing.decide)(before.peer) {
+    let told = match (context.routing.decide)(before.peer, true) {
         // Whoever hears the address that it has called stays without a word; any other would make it call again.
         Balance::Chosen(own) => Some(own).filter(|own| before.peer.called(own)),
         // Go's driver cannot call an IPv6 address, and says nothing: such clients are passed on instead (§7.3).
-        Balance::Elsewhere(destination) if destination.host.contains(':') => {
-            before.destination = Some(destination);
+        Balance::Elsewhere { told, passed } if told.host.contains(':') => {
+            before.destination = Some(passed);
             None
         }
-        Balance::Elsewhere(destination) => Some(destination),
+        Balance::Elsewhere { told, .. } => Some(told),
         Balance::Here => None,
     };
     load_balance(connection.out(), told.as_ref().map(|told| (told.host.as_str(), told.port)));
@@ -267,9 +267,9 @@ impl Arrival {
             return None;
         }
         self.balanced = true;
-        match (context.routing.decide)(self.peer) {
+        match (context.routing.decide)(self.peer, false) {
             Balance::Here | Balance::Chosen(_) => None,
-            Balance::Elsewhere(destination) => Some(destination),
+            Balance::Elsewhere { passed, .. } => Some(passed),
         }
     }
 

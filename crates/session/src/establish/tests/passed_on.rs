@@ -11,11 +11,16 @@ fn destination(host: &str, port: u16) -> Destination {
     Destination { host: host.to_owned(), port }
 }
 
+/// To where clients are told to go; members go the same way.
+fn elsewhere_to(host: &str, port: u16) -> Balance {
+    Balance::Elsewhere { told: destination(host, port), passed: destination(host, port) }
+}
+
 fn routed(balance: Balance) -> Context {
     let routing = Routing {
         proxy_networks: vec!["10.0.0.0/24".parse().unwrap()],
         member_secret: Box::new(|| Some(Secret::new(SECRET))),
-        decide: Box::new(move |_| balance.clone()),
+        decide: Box::new(move |_, _| balance.clone()),
     };
     Context { routing, ..context() }
 }
@@ -42,7 +47,7 @@ async fn answered<const N: usize>(balance: Balance, peer: Peer) -> [u8; N] {
 
 #[tokio::test]
 async fn vertica_clients_are_told_where_to_go() {
-    let there = Balance::Elsewhere(destination("10.0.0.9", 5433));
+    let there = elsewhere_to("10.0.0.9", 5433);
     assert_eq!(&answered::<18>(there, peer()).await, b"Y\0\0\0\x11\0\0\x15\x3910.0.0.9\0");
     assert_eq!(&answered::<1>(Balance::Here, peer()).await, b"N");
     // The member that was called is told as the one to call, where the address is the very one.
@@ -55,7 +60,7 @@ async fn vertica_clients_are_told_where_to_go() {
 
 #[tokio::test]
 async fn a_client_that_cannot_be_sent_to_ipv6_is_passed_on() {
-    let (mut stream, running) = start(routed(Balance::Elsewhere(destination("::1", 5434))));
+    let (mut stream, running) = start(routed(elsewhere_to("::1", 5434)));
     stream.write_all(LOAD_BALANCE_REQUEST).await.unwrap();
     assert_eq!(stream.read_u8().await.unwrap(), b'N');
     let packet = startup((3 << 16) + 5, &[("user", "mira")]);
@@ -69,7 +74,7 @@ async fn a_client_that_cannot_be_sent_to_ipv6_is_passed_on() {
 #[tokio::test]
 async fn postgresql_clients_that_ask_are_passed_on_with_all_they_sent() {
     for asking in [("connection_load_balance", "on"), ("options", "-c geqo=off -c connection_load_balance=true")] {
-        let (mut stream, running) = start(routed(Balance::Elsewhere(destination("10.0.0.9", 5433))));
+        let (mut stream, running) = start(routed(elsewhere_to("10.0.0.9", 5433)));
         let mut bytes = startup(V3_0 + 2, &[("user", "mira"), asking]);
         bytes.extend_from_slice(b"Q\0\0\0\x05;");
         stream.write_all(&bytes).await.unwrap();
@@ -90,7 +95,7 @@ async fn postgresql_clients_that_ask_are_passed_on_with_all_they_sent() {
 
 #[tokio::test]
 async fn who_does_not_ask_or_is_best_off_here_stays() {
-    let there = || Balance::Elsewhere(destination("10.0.0.9", 5433));
+    let there = || elsewhere_to("10.0.0.9", 5433);
     let here = || Balance::Chosen(destination("10.0.0.1", 5433));
     for (parameter, balance) in [
         (("x", "y"), there()),
@@ -107,7 +112,7 @@ async fn who_does_not_ask_or_is_best_off_here_stays() {
 
 #[tokio::test]
 async fn who_cannot_be_passed_on_is_served_here() {
-    let context = Arc::new(routed(Balance::Elsewhere(destination("10.0.0.9", 5433))));
+    let context = Arc::new(routed(elsewhere_to("10.0.0.9", 5433)));
     let (mut stream, server) = duplex(64 * 1024);
     stream.write_all(&startup(V3_0, &[("user", "trusted"), ("connection_load_balance", "on")])).await.unwrap();
     let established = establish(server, peer(), context.begin_login(), &context).await.unwrap();
@@ -119,7 +124,7 @@ async fn who_cannot_be_passed_on_is_served_here() {
 
 /// Plays another member: says hello and introduces, then says `bytes` for the client.
 async fn introduced_as(introduction: &Introduction, secret: &[u8], bytes: &[u8]) -> (DuplexStream, Running) {
-    let (mut stream, running) = start_at(peer(), routed(Balance::Elsewhere(destination("10.0.0.9", 5433))));
+    let (mut stream, running) = start_at(peer(), routed(elsewhere_to("10.0.0.9", 5433)));
     let mut out = BytesMut::new();
     member::hello(&mut out, &[9; 32]);
     stream.write_all_buf(&mut out).await.unwrap();
