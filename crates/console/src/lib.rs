@@ -250,6 +250,7 @@ impl Console {
             client: None,
             database: None,
             version: Version::V3_0,
+            vertica: None,
             application: String::new(),
             tls: None,
             method: AuthenticationMethod::Trust,
