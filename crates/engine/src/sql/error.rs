@@ -24,7 +24,7 @@ pub struct QueryError {
     /// Line and column in the statement, both from 1.
     pub location: Option<(u64, u64)>,
     /// What to look for in the statement when the place is not known.
-    pub subject: Option<Subject>,
+    pub subject: Option<Box<Subject>>,
 }
 
 /// A table or function that the session's user may not read.
@@ -50,7 +50,7 @@ impl QueryError {
     /// About something that the statement holds.
     #[must_use]
     pub(super) fn about(mut self, subject: Subject) -> Self {
-        self.subject.get_or_insert(subject);
+        self.subject.get_or_insert_with(|| Box::new(subject));
         self
     }
 
