@@ -84,7 +84,7 @@ impl QueryError {
     /// As the client is told it; `source` is the whole string that was sent.
     pub fn told(self, source: &str) -> ClientError {
         let position = self.location.and_then(|(line, column)| character_of(source, line, column));
-        let position = match (&self.subject, position) {
+        let position = match (self.subject.as_deref(), position) {
             (Some(Subject::Operator(operator)), Some(behind)) => operator_behind(source, behind, operator),
             (_, position) => position,
         };
