@@ -24,12 +24,17 @@ pub(crate) struct Notification {
     pub(crate) payload: String,
 }
 
+/// Both ends of what waits for one session.
+type Queue = (Sender<Arc<Notification>>, Receiver<Arc<Notification>>);
+/// Who listens, by channel and process id.
+type Listeners = HashMap<String, BTreeMap<i32, Sender<Arc<Notification>>>>;
+
 /// Who listens to what, by channel and session.
 #[derive(Debug, Default)]
-pub(crate) struct Channels(Mutex<HashMap<String, BTreeMap<i32, Sender<Arc<Notification>>>>>);
+pub(crate) struct Channels(Mutex<Listeners>);
 
 impl Channels {
-    fn locked(&self) -> MutexGuard<'_, HashMap<String, BTreeMap<i32, Sender<Arc<Notification>>>>> {
+    fn locked(&self) -> MutexGuard<'_, Listeners> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,7 +107,7 @@ pub(crate) enum Wish {
 pub(crate) struct Listening {
     channels: Arc<Channels>,
     process_id: i32,
-    queue: Option<(Sender<Arc<Notification>>, Receiver<Arc<Notification>>)>,
+    queue: Option<Queue>,
     heard: Vec<String>,
     /// With the number of savepoints there were.
     wishes: Vec<(usize, Wish)>,

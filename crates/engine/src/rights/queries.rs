@@ -73,7 +73,6 @@ pub const QUERY_FUNCTIONS: &[QueryFunctions] = &[
         description: "Reads what everybody may see, or nothing.",
         names: &[
             "age",
-            "array",
             "array_lower",
             "array_upper",
             "col_description",

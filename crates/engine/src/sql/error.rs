@@ -24,7 +24,7 @@ pub struct QueryError {
     /// Line and column in the statement, both from 1.
     pub location: Option<(u64, u64)>,
     /// What to look for in the statement when the place is not known.
-    pub subject: Option<Subject>,
+    pub subject: Option<Box<Subject>>,
 }
 
 /// A table or function that the session's user may not read.
@@ -50,7 +50,7 @@ impl QueryError {
     /// About something that the statement holds.
     #[must_use]
     pub(super) fn about(mut self, subject: Subject) -> Self {
-        self.subject.get_or_insert(subject);
+        self.subject.get_or_insert_with(|| Box::new(subject));
         self
     }
 
@@ -84,7 +84,7 @@ impl QueryError {
     /// As the client is told it; `source` is the whole string that was sent.
     pub fn told(self, source: &str) -> ClientError {
         let position = self.location.and_then(|(line, column)| character_of(source, line, column));
-        let position = match (&self.subject, position) {
+        let position = match (self.subject.as_deref(), position) {
             (Some(Subject::Operator(operator)), Some(behind)) => operator_behind(source, behind, operator),
             (_, position) => position,
         };

@@ -148,7 +148,8 @@ fn give_up(
             head.and_then(Result::ok).map(|head| head.time_us)
         };
         let begun = section != SECTION_RECORD;
-        if !(begun && version < newest) && !retention.drops(version, made_us, newest, record.time_us) {
+        let drops = begun && version < newest || retention.drops(version, made_us, newest, record.time_us);
+        if !drops {
             return Ok(());
         }
         drop((key, value));

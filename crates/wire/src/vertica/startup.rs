@@ -177,10 +177,10 @@ mod tests {
         #[test]
         fn no_packet_panics(minor: u16, body: Vec<u8>, asked: bool) {
             let packet = packet(3 << 16 | u32::from(minor), &body);
-            if let Ok(Some((Untyped::Startup(startup), _))) = untyped(&packet, STARTUP_BYTES_MAX) {
-                if let Ok(Some(wishes)) = Wishes::of(&startup, asked) {
-                    prop_assert!(wishes.effective <= wishes.requested && wishes.effective <= VERSION_MAX);
-                }
+            if let Ok(Some((Untyped::Startup(startup), _))) = untyped(&packet, STARTUP_BYTES_MAX)
+                && let Ok(Some(wishes)) = Wishes::of(&startup, asked)
+            {
+                prop_assert!(wishes.effective <= wishes.requested && wishes.effective <= VERSION_MAX);
             }
         }
 

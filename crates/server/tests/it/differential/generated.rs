@@ -16,7 +16,7 @@ impl Chance {
     }
 
     fn pick<'a>(&mut self, choices: &[&'a str]) -> &'a str {
-        choices[self.below(choices.len())]
+        choices.get(self.below(choices.len())).copied().unwrap_or_default()
     }
 
     /// A whole number; with columns of `nodes n` and `network_addresses a` where there are some.
