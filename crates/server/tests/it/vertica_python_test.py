@@ -301,6 +301,27 @@ class VerticaPython(unittest.TestCase):
             cursor.execute("SELECT a.column_name FROM switchyard.system_columns a CROSS JOIN nodes CROSS JOIN switchyard.system_columns b LIMIT 20000")
             self.assertEqual(sum(1 for _ in cursor.iterate()), 20000)
 
+    def test_cursors_and_statements_of_sql(self):
+        for prepared, cursor in self.both_ways():
+            cursor.execute("BEGIN")
+            cursor.execute("DECLARE c CURSOR FOR SELECT 1 AS a UNION ALL SELECT 2")
+            for row in ([1], [2]):
+                cursor.execute("FETCH NEXT FROM c")
+                self.assertEqual([column.name for column in cursor.description], ["a"])
+                self.assertEqual(cursor.fetchall(), [row])
+            cursor.connection.commit()
+            cursor.execute("PREPARE p (bigint) AS SELECT $1 + 1")
+            self.assertEqual(self.one(cursor, "EXECUTE p (6)"), [7])
+            cursor.execute("DEALLOCATE p")
+
+    def test_nothing_is_sent_that_drivers_do_not_know(self):
+        for prepared, cursor in self.both_ways():
+            with self.assertRaises(errors.QueryError) as caught:
+                cursor.execute("LISTEN news")
+            self.assertEqual(caught.exception.sqlstate, "0A000")
+            cursor.execute("NOTIFY news")
+            self.assertEqual(self.one(cursor, "SELECT 1"), [1])
+
     def test_copy_is_refused(self):
         cursor = self.connect().cursor()
         for statement in ("COPY nodes TO STDOUT", "COPY nodes FROM STDIN"):
