@@ -118,7 +118,6 @@ impl Bench {
             }
             Plan::Query(_) => ("SELECT", None),
             Plan::Restore { .. } => ("RESTORE CATALOG", None),
-            Plan::SessionObject => ("", None),
         };
         self.session.refresh_workload(&self.catalog, &mut self.rng);
         Ok(match answer {
