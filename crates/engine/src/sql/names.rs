@@ -177,6 +177,7 @@ pub(super) fn make_unique(query: &mut Query) {
     match query.body.as_mut() {
         SetExpr::Select(select) => {
             let mut seen = BTreeSet::new();
+            let wildcard = select.projection.iter().any(is_wildcard);
             for (index, item) in select.projection.iter_mut().enumerate() {
                 let named = matches!(&*item, SelectItem::UnnamedExpr(expression)
                     if !matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_)));
@@ -184,6 +185,7 @@ pub(super) fn make_unique(query: &mut Query) {
                 match own {
                     // ORDER BY calls it by the name that it would have.
                     Some(name) if seen.insert(name.clone()) => alias(item, name),
+                    _ if wildcard => mark_item(item, index, &ordered),
                     _ => unique_item(item, index, &mut seen),
                 }
             }
@@ -212,6 +214,18 @@ fn alias(item: &mut SelectItem, name: String) {
         }
         other => other,
     };
+}
+
+fn is_wildcard(item: &SelectItem) -> bool {
+    matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+}
+
+/// A wildcard may stand for the same column, so each beside it is marked, but for one that ORDER BY names.
+fn mark_item(item: &mut SelectItem, index: usize, ordered: &BTreeSet<String>) {
+    let ordered = |name: &String| matches!(&*item, SelectItem::ExprWithAlias { .. }) && ordered.contains(name);
+    if let Some(name) = name_of_item(item).filter(|name| !ordered(name)) {
+        alias(item, format!("{name}{MARK}{index}"));
+    }
 }
 
 fn unique_item(item: &mut SelectItem, index: usize, seen: &mut BTreeSet<String>) {

@@ -388,6 +388,9 @@ fn array_subquery(function: Function) -> Expr {
     }
 }
 
+/// The functions that DataFusion takes as tables.
+const GIVE_ROWS: &[&str] = &["catalog_at", "generate_series", "range", "test_authentication"];
+
 /// A function in FROM whose rows are declared as those of a table.
 fn set_as_table(factor: &mut TableFactor) {
     let TableFactor::Table { name, alias, args: arguments @ Some(_), .. } = factor else { return };
@@ -438,6 +441,10 @@ fn name_values(factor: &mut TableFactor) {
             ("generate_subscripts", Some(values)) => Some(vec![subscripts(values)]),
             ("generate_series", Some(values)) if !values.iter().all(literal) => {
                 Some(vec![call("generate_series", values)])
+            }
+            // Any other function gives one row.
+            (other, Some(values)) if !GIVE_ROWS.contains(&other) => {
+                Some(vec![call("make_array", vec![call(other, values)])])
             }
             _ => None,
         };

@@ -99,8 +99,11 @@ fn told(source: Ipv4Addr, port: u16) -> Result<Option<u16>> {
         b"Y" => {
             let mut rest = [0; 18];
             stream.read_exact(&mut rest)?;
-            let [_, _, _, length, 0, 0, high, low, host @ ..] = rest;
-            ensure!(length == 18 && host == *b"127.0.0.1\0", "{rest:?}");
+            let [_, _, _, length, zero @ .., high, low, b'1', b'2', b'7', b'.', b'0', b'.', b'0', b'.', b'1', 0] = rest
+            else {
+                bail!("{rest:?}");
+            };
+            ensure!(length == 18 && zero == [0, 0], "{rest:?}");
             Ok(Some(u16::from_be_bytes([high, low])))
         }
         other => bail!("{other:?}"),
