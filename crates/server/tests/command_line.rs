@@ -122,7 +122,8 @@ fn misuse_ends_with_64_and_says_what_is_wrong() {
     for (arguments, expected) in [
         (&[][..], "Usage: switchyard"),
         (&["serv"], "'serve'"),
-        (&["quickstart"], "unrecognized subcommand"),
+        (&["quickstart", "extra"], "unexpected argument 'extra'"),
+        (&["quickstart", "--listen", "127.0.0.1:0"], "unexpected argument '--listen'"),
         (&["serve", "--lisen", "127.0.0.1:0"], "'--listen'"),
         (&["serve", "extra"], "unexpected argument 'extra'"),
         (&["serve", "--node"], "a value is required"),

@@ -69,6 +69,34 @@ pub const QUERY_FUNCTIONS: &[QueryFunctions] = &[
         ],
     },
     QueryFunctions {
+        reads: Reads::Own,
+        description: "Changes settings of the caller's own session, within the rights of SET.",
+        names: &["set_config"],
+    },
+    QueryFunctions {
+        reads: Reads::Own,
+        description: "Ends what a session of the caller's own user does, or the session; a superuser's reaches all.",
+        names: &["pg_cancel_backend", "pg_terminate_backend"],
+    },
+    QueryFunctions {
+        reads: Reads::Public,
+        description: "Takes and gives back locks that everybody may take, or tells those who listen.",
+        names: &[
+            "pg_advisory_lock",
+            "pg_advisory_lock_shared",
+            "pg_advisory_unlock",
+            "pg_advisory_unlock_all",
+            "pg_advisory_unlock_shared",
+            "pg_advisory_xact_lock",
+            "pg_advisory_xact_lock_shared",
+            "pg_notify",
+            "pg_try_advisory_lock",
+            "pg_try_advisory_lock_shared",
+            "pg_try_advisory_xact_lock",
+            "pg_try_advisory_xact_lock_shared",
+        ],
+    },
+    QueryFunctions {
         reads: Reads::Public,
         description: "Reads what everybody may see, or nothing.",
         names: &[

@@ -1,6 +1,6 @@
 //! The functions that clients ask PostgreSQL's catalog with (`reference/introspection.md`), one declaration each.
 
-mod declared;
+pub(super) mod declared;
 mod json;
 mod objects;
 
@@ -88,9 +88,7 @@ impl CatalogFunction {
         if self.arguments.last() == Some(&Takes::AnyNumber) {
             forms.push(TypeSignature::VariadicAny);
         }
-        // The same query may have set it just before.
-        let changes = self.name == "current_setting";
-        Signature::one_of(forms, if changes { Volatility::Volatile } else { Volatility::Stable })
+        Signature::one_of(forms, Volatility::Stable)
     }
 }
 

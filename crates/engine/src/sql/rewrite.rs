@@ -8,9 +8,11 @@ use std::str::Chars;
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, SelectItem, SetExpr, Statement, TableAlias,
-    TableAliasColumnDef, TableFactor, TableFunctionArgs, Value, VisitMut, VisitorMut,
+    TableAliasColumnDef, TableFactor, TableFunctionArgs, Value, VisitMut, VisitorMut, visit_expressions,
+    visit_expressions_mut,
 };
 
+use super::session_functions::CURRENT_SETTING;
 use super::subquery::ARRAY;
 use super::{empty, guard};
 use crate::tables::pg_catalog::set_named;
@@ -19,10 +21,36 @@ use crate::tables::pg_catalog::set_named;
 pub(super) fn rewrite(statement: &mut Statement) {
     empty::replace(statement);
     let _: ControlFlow<()> = VisitMut::visit(statement, &mut Rewriter);
+    settings_in_order(statement);
     if let Statement::Query(query) = statement {
         show_objects(&mut query.body);
         spread_series(&mut query.body);
     }
+}
+
+/// Where settings are set, they are read in the same order.
+fn settings_in_order(statement: &mut Statement) {
+    let calls = |expression: &Expr, wanted: &str| match expression {
+        Expr::Function(function) => {
+            guard::last_part(&function.name).is_some_and(|name| name.eq_ignore_ascii_case(wanted))
+        }
+        _ => false,
+    };
+    let sets = visit_expressions(statement, |expression| match calls(expression, "set_config") {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    if sets.is_continue() {
+        return;
+    }
+    let _: ControlFlow<()> = visit_expressions_mut(statement, |expression| {
+        if calls(expression, "current_setting")
+            && let Expr::Function(function) = expression
+        {
+            function.name = ObjectName::from(vec![Ident::new(CURRENT_SETTING)]);
+        }
+        ControlFlow::Continue(())
+    });
 }
 
 /// PostgreSQL's types whose values are objects' numbers and print as names.
@@ -389,7 +417,8 @@ fn array_subquery(function: Function) -> Expr {
 }
 
 /// The functions that DataFusion takes as tables.
-const GIVE_ROWS: &[&str] = &["catalog_at", "generate_series", "range", "test_authentication"];
+pub(super) const GIVE_ROWS: &[&str] =
+    &["catalog_at", "explain_route", "generate_series", "range", "test_authentication"];
 
 /// A function in FROM whose rows are declared as those of a table.
 fn set_as_table(factor: &mut TableFactor) {

@@ -14,6 +14,7 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
 
+use super::catalog_functions::declared::setting_shown;
 use super::error::QueryError;
 use super::{Current, current};
 use crate::effects::Effect;
@@ -27,6 +28,7 @@ use crate::snapshot::Snapshot;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Does {
     SetConfig,
+    CurrentSetting,
     Cancel,
     Terminate,
     Notify,
@@ -51,7 +53,11 @@ const fn lock(name: &'static str, tries: bool, shared: bool, of_transaction: boo
     function(name, (1, 2), Does::Lock { tries, shared, of_transaction })
 }
 
+/// `current_setting` where `set_config` is called too: each sees what those before it did.
+pub(super) const CURRENT_SETTING: &str = "__current_setting";
+
 static FUNCTIONS: &[Function] = &[
+    function(CURRENT_SETTING, (1, 2), Does::CurrentSetting),
     function("set_config", (3, 3), Does::SetConfig),
     function("pg_cancel_backend", (1, 1), Does::Cancel),
     function("pg_terminate_backend", (1, 2), Does::Terminate),
@@ -74,7 +80,11 @@ impl Does {
     fn gives(self) -> DataType {
         match self {
             Self::Cancel | Self::Terminate | Self::Unlock { .. } | Self::Lock { tries: true, .. } => DataType::Boolean,
-            Self::SetConfig | Self::Notify | Self::UnlockAll | Self::Lock { tries: false, .. } => DataType::Utf8,
+            Self::SetConfig
+            | Self::CurrentSetting
+            | Self::Notify
+            | Self::UnlockAll
+            | Self::Lock { tries: false, .. } => DataType::Utf8,
         }
     }
 }
@@ -154,6 +164,11 @@ impl Does {
         }
         match self {
             Self::SetConfig => set_config(snapshot, arguments),
+            Self::CurrentSetting => {
+                let name = text(arguments.first()).unwrap_or_default();
+                let fine = arguments.get(1) == Some(&ScalarValue::Boolean(Some(true)));
+                setting_shown(snapshot, &name, fine).map(ScalarValue::Utf8)
+            }
             Self::Cancel => end(snapshot, arguments, Effect::Cancel, "cancel query"),
             Self::Terminate => end(snapshot, arguments, Effect::Terminate, "terminate process"),
             Self::Notify => {

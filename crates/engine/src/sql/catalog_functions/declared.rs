@@ -270,15 +270,21 @@ fn size_pretty(bytes: &Value) -> Value {
 
 fn current_setting(snapshot: &Snapshot, arguments: &[Value]) -> Result<Value, QueryError> {
     let Some(name) = first(arguments).text() else { return Ok(Value::Null) };
+    let shown = setting_shown(snapshot, name, arguments.get(1) == Some(&Value::Bool(true)))?;
+    Ok(shown.map_or(Value::Null, Value::from))
+}
+
+/// A setting's value as SHOW writes it; none when there is no such setting and that is `fine`.
+pub(in crate::sql) fn setting_shown(snapshot: &Snapshot, name: &str, fine: bool) -> Result<Option<String>, QueryError> {
     let setting = match declaration(name) {
         Ok(setting) => setting,
-        Err(_) if arguments.get(1) == Some(&Value::Bool(true)) => return Ok(Value::Null),
+        Err(_) if fine => return Ok(None),
         Err(error) => return Err(QueryError::new(SqlState::UndefinedObject, error.to_string())),
     };
     let hidden = setting.superuser && !snapshot.superuser();
     let changed = snapshot.live.effects.changed(setting.name);
     let value = changed.unwrap_or_else(|| effective(setting, &snapshot.session, &snapshot.catalog).0);
-    Ok(if hidden { crate::show::MASK.to_owned() } else { setting.shown(&value) }.into())
+    Ok(Some(if hidden { crate::show::MASK.to_owned() } else { setting.shown(&value) }))
 }
 
 /// `format` with `%s`, `%I`, `%L` and `%%`.
