@@ -304,7 +304,7 @@ class VerticaPython(unittest.TestCase):
     def test_cursors_and_statements_of_sql(self):
         for prepared, cursor in self.both_ways():
             cursor.execute("BEGIN")
-            cursor.execute("DECLARE c CURSOR FOR SELECT 1 AS a UNION ALL SELECT 2")
+            cursor.execute("DECLARE c CURSOR FOR SELECT 1 AS a UNION ALL SELECT 2 ORDER BY a")
             for row in ([1], [2]):
                 cursor.execute("FETCH NEXT FROM c")
                 self.assertEqual([column.name for column in cursor.description], ["a"])
