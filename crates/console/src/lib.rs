@@ -1,6 +1,7 @@
 //! The admin session: parse, plan, commit, answer rows.
 
 mod channels;
+mod decision_log;
 mod encode;
 mod error;
 mod live;
@@ -35,7 +36,7 @@ use switchyard_engine::{AdvisoryLocks, ClientError, PlanCache, SqlState};
 
 use crate::live::LiveState;
 pub use crate::members::MemberOrder;
-use crate::members::Members;
+use crate::members::{Here, Members};
 use crate::router::Router;
 
 /// What a member is started with.
@@ -119,7 +120,7 @@ pub struct Console {
     node_id: Option<NodeId>,
     /// Its name at the start.
     node_name_at_start: Name,
-    live: LiveState,
+    live: Arc<LiveState>,
     plans: Arc<PlanCache>,
     channels: Arc<channels::Channels>,
     locks: Arc<AdvisoryLocks>,
@@ -195,8 +196,14 @@ impl Console {
     fn start(shared: Shared, options: ConsoleOptions) -> Arc<Self> {
         let Shared { store, head, committing, members, plans, channels, locks, shutdown } = shared;
         let catalog = head.load();
+        let registry = match members.here().first() {
+            None => Registry::new(options.advertise_host.clone()),
+            Some(first) => first.registry.beside(options.advertise_host.clone()),
+        };
+        let live = Arc::new(LiveState::start(options.process_settings));
         let node = catalog.nodes().named(&options.node_name);
         if let Some(node) = node {
+            members.joined(Here { node: node.id, registry: Arc::clone(&registry), live: Arc::clone(&live) });
             members.changed(node, true, "the member started");
         }
         let node_id = node.map(|node| node.id);
@@ -205,7 +212,7 @@ impl Console {
         let context = Context {
             throttle: Arc::new(Throttle::default()),
             limits: options.limits,
-            registry: Registry::new(options.advertise_host.clone()),
+            registry: Arc::clone(&registry),
             mock_secret: mock_secret(&catalog, &mut rand::rng()),
             scram_iterations: switchyard_wire::verifier::SCRAM_ITERATIONS,
             tls: options.tls,
@@ -216,7 +223,6 @@ impl Console {
             },
             authenticate: Box::new(move |request| decide_login(&logins.load(), request)),
         };
-        let live = LiveState::start(options.process_settings);
         Arc::new(Self {
             store,
             head,
@@ -332,7 +338,7 @@ impl Console {
             (_, None) => debug!(%peer, %error, "connection ended before login"),
             (_, Some(report)) => {
                 warn!(%peer, %error, "login refused");
-                self.live.login_failed(peer.to_string(), report.message);
+                self.live.login_failed(self.node_id, peer.to_string(), report.message);
             }
         }
     }

@@ -6,11 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use switchyard_catalog::NodeId;
 use switchyard_engine::{
-    ClientCertificate, HostInterface, Live, LiveSession, LiveTls, LoginFailure, NodeEvent, ProcessSetting,
-    ServerCertificate, WorkloadDecision,
+    ClientCertificate, HostInterface, Live, LiveSession, LiveTls, LoginFailure, ProcessSetting, ServerCertificate,
+    WorkloadDecision,
 };
-use switchyard_session::{Registry, SessionEntry, SessionState, Tls, TlsFacts, TlsStatus};
+use switchyard_session::{SessionEntry, SessionState, Tls, TlsFacts, TlsStatus};
 
+use crate::members::Members;
 use crate::query_log::QueryLog;
 use crate::router::Router;
 
@@ -73,34 +74,36 @@ impl LiveState {
     }
 
     /// A login has failed.
-    pub(crate) fn login_failed(&self, client: String, reason: String) {
+    pub(crate) fn login_failed(&self, node: Option<NodeId>, client: String, reason: String) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         while failures.len() >= LOGIN_FAILURES_MAX {
             failures.pop_front();
         }
-        failures.push_back(LoginFailure { time_us: now_us(), client, reason });
+        failures.push_back(LoginFailure { node, time_us: now_us(), client, reason });
     }
 
-    /// All of it now.
-    pub(crate) fn now(
-        &self,
-        node: Option<NodeId>,
-        node_events: Vec<NodeEvent>,
-        router: &Router,
-        registry: &Registry,
-        tls: Option<&Tls>,
-    ) -> Live {
+    /// All of it now, with what the other members of the process remember.
+    pub(crate) fn now(&self, node: Option<NodeId>, members: &Members, router: &Router, tls: Option<&Tls>) -> Live {
+        let here = members.here();
+        let lives = || here.iter().map(|member| &member.live);
+        let mut ended_sessions: Vec<_> = lives().flat_map(|live| copied(&live.ended)).collect();
+        ended_sessions.sort_by_key(|(_, end_us)| *end_us);
+        let mut login_failures: Vec<_> = lives().flat_map(|live| copied(&live.failures)).collect();
+        login_failures.sort_by_key(|failure| failure.time_us);
+        let mut workload_decisions: Vec<_> = lives().flat_map(|live| copied(&live.workloads)).collect();
+        workload_decisions.sort_by_key(|decision| decision.time_us);
         Live {
             node,
             start_us: self.start_us,
-            sessions: registry.sessions().iter().map(shown).collect(),
-            ended_sessions: self.ended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
-            login_failures: self.failures.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
-            node_events,
+            sessions: members.sessions().iter().map(|(node, entry)| shown(Some(*node), entry)).collect(),
+            ended_sessions,
+            login_failures,
+            node_events: members.events(),
             turns: Arc::clone(&router.turns),
-            rule_counters: Arc::clone(&router.counters),
+            rule_counters: Arc::clone(&members.counters),
+            routed: members.routed.all(),
             interfaces: interfaces(),
-            workload_decisions: self.workloads.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect(),
+            workload_decisions,
             process_settings: Arc::clone(&self.process_settings),
             certificate: tls.map(shown_certificate),
             cursors: Arc::default(),
@@ -112,12 +115,17 @@ impl LiveState {
     }
 }
 
+fn copied<T: Clone>(kept: &Mutex<VecDeque<T>>) -> Vec<T> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+}
+
 /// A session as `SESSIONS` shows it.
-pub(crate) fn shown(entry: &Arc<SessionEntry>) -> LiveSession {
+pub(crate) fn shown(node: Option<NodeId>, entry: &SessionEntry) -> LiveSession {
     let activity = entry.activity();
     let active = activity.state == SessionState::Active;
     let statement = activity.statement.as_deref().map(str::to_owned);
     LiveSession {
+        node,
         session_id: entry.id.clone(),
         process_id: i64::from(entry.process_id),
         user: entry.user_name.to_string(),

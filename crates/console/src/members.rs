@@ -1,13 +1,15 @@
 //! The members of the cluster that this process runs, and what is known of them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use switchyard_catalog::{Name, Node, NodeId, NodeState, NodeStates};
+use switchyard_catalog::{Name, Node, NodeId, NodeState, NodeStates, RuleCounters};
 use switchyard_engine::NodeEvent;
+use switchyard_session::{Registry, SessionEntry};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::live::now_us;
+use crate::decision_log::DecisionLog;
+use crate::live::{LiveState, now_us};
 
 /// How many state changes of nodes are remembered.
 const NODE_EVENTS_MAX: usize = 10_000;
@@ -29,12 +31,16 @@ pub struct MemberOrder {
 #[derive(Debug, Default)]
 pub(crate) struct Members {
     known: Mutex<Known>,
+    /// How often each rule decided.
+    pub(crate) counters: Arc<RuleCounters>,
+    /// What was decided last.
+    pub(crate) routed: DecisionLog,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     /// Those this process runs, whether they serve now or not.
-    here: BTreeSet<NodeId>,
+    here: Vec<Here>,
     /// State changes, the newest last; bounded.
     events: VecDeque<NodeEvent>,
     /// What they come to.
@@ -42,11 +48,49 @@ struct Known {
     orders: Option<mpsc::Sender<MemberOrder>>,
 }
 
+/// A member that this process runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Here {
+    /// Its node.
+    pub(crate) node: NodeId,
+    /// Its sessions.
+    pub(crate) registry: Arc<Registry>,
+    /// What it remembers.
+    pub(crate) live: Arc<LiveState>,
+}
+
 impl Members {
+    /// A member is there from now on.
+    pub(crate) fn joined(&self, member: Here) {
+        self.known().here.push(member);
+    }
+
+    /// Those this process runs, in the order in which they joined.
+    pub(crate) fn here(&self) -> Vec<Here> {
+        self.known().here.clone()
+    }
+
+    /// The sessions of them all, each with its node, the oldest first.
+    pub(crate) fn sessions(&self) -> Vec<(NodeId, Arc<SessionEntry>)> {
+        let of = |member: Here| member.registry.sessions().into_iter().map(move |entry| (member.node, entry));
+        let mut sessions: Vec<_> = self.here().into_iter().flat_map(of).collect();
+        sessions.sort_by_key(|(_, entry)| entry.number());
+        sessions
+    }
+
+    /// The session with this id, as system tables show it.
+    pub(crate) fn session_named(&self, id: &str) -> Option<Arc<SessionEntry>> {
+        self.here().iter().find_map(|member| member.registry.session_named(id))
+    }
+
+    /// The sessions with this process id: that of a session that one member has passed on to another is its own.
+    pub(crate) fn sessions_numbered(&self, process_id: i32) -> Vec<Arc<SessionEntry>> {
+        self.here().iter().filter_map(|member| member.registry.session(process_id)).collect()
+    }
+
     /// A member serves from now on, or does not any more.
     pub(crate) fn changed(&self, node: &Node, up: bool, reason: &str) {
         let mut known = self.known();
-        known.here.insert(node.id);
         let state = if up { "UP" } else { "DOWN" };
         let (name, reason) = (node.name.to_string(), reason.to_owned());
         while known.events.len() >= NODE_EVENTS_MAX {
@@ -59,7 +103,7 @@ impl Members {
 
     /// Whether this process runs a member.
     pub(crate) fn runs(&self, node: NodeId) -> bool {
-        self.known().here.contains(&node)
+        self.known().here.iter().any(|member| member.node == node)
     }
 
     /// How many members this process runs.

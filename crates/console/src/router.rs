@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use switchyard_catalog::{
-    Catalog, Decision, Delivery, NodeId, Outcome, RoutingClient, RoutingView, RuleCounters, Trace, Turn, Turns,
+    Catalog, Decision, Delivery, NodeId, Outcome, RoutingClient, RoutingView, Trace, Turn, Turns,
 };
 use switchyard_session::{Balance, Destination, Peer};
 
@@ -18,13 +18,11 @@ pub(crate) struct Router {
     here: Option<NodeId>,
     /// Whose turn it is in each group.
     pub(crate) turns: Arc<Turns>,
-    /// How often each rule decided.
-    pub(crate) counters: Arc<RuleCounters>,
 }
 
 impl Router {
     pub(crate) fn new(head: Head, members: Arc<Members>, here: Option<NodeId>) -> Self {
-        Self { head, members, here, turns: Arc::default(), counters: Arc::default() }
+        Self { head, members, here, turns: Arc::default() }
     }
 
     /// A decision as DESCRIBE_LOAD_BALANCE_DECISION makes it: it takes its turn, and no connection comes of it.
@@ -37,14 +35,16 @@ impl Router {
     /// Decides for one connection that asks, and takes its turn.
     pub(crate) fn decide(&self, peer: Peer, can_be_redirected: bool) -> Balance {
         // A client on this machine's own socket has no address that a rule could be for.
-        let Some(client) = peer.address() else { return Balance::Here };
+        let Some(address) = peer.address() else { return Balance::Here };
         let catalog = self.head.load();
         let states = self.members.states();
         let view = RoutingView { here: self.here, states: &states, turns: &self.turns };
-        let client = RoutingClient { address: client.ip(), asks: true, can_be_redirected };
+        let client = RoutingClient { address: address.ip(), asks: true, can_be_redirected };
         let decision = catalog.decide(&client, &view, &mut rand::rng());
-        self.counters.note(&decision, &catalog);
-        balance(&catalog, &decision)
+        self.members.counters.note(&decision, &catalog);
+        let balance = balance(&catalog, &decision);
+        self.members.routed.note(address, decision, self.here, catalog, states);
+        balance
     }
 }
 

@@ -222,6 +222,7 @@ impl Session {
             _ => "granted, of the highest priority",
         };
         self.console.live.workload_decided(WorkloadDecision {
+            node: self.console.node_id,
             time_us: now_us(),
             session_id: self.place.id.clone(),
             user: self.author.user.clone(),
@@ -302,11 +303,9 @@ impl Session {
         Ok(warnings)
     }
 
-    fn with_session(&self, process_id: i32, order: impl FnOnce(&switchyard_session::SessionEntry)) {
+    fn with_session(&self, process_id: i32, order: impl Fn(&switchyard_session::SessionEntry)) {
         // It may have ended by itself meanwhile.
-        if let Some(entry) = self.console.context.registry.session(process_id) {
-            order(&entry);
-        }
+        self.console.members.sessions_numbered(process_id).iter().for_each(|entry| order(entry));
     }
 
     /// Gives up the advisory locks that are not the transaction's, and all channels.
@@ -788,7 +787,6 @@ impl Session {
     }
 
     fn order(&self, order: Order, mut rows: Rows) -> Result<Outcome, ClientError> {
-        let registry = &self.console.context.registry;
         let mut warnings = Vec::new();
         match order {
             Order::CloseSession { session_id, only_user } => self.own_session(&session_id, only_user)?.terminate(),
@@ -800,7 +798,7 @@ impl Session {
                 self.close_others(|name| only_user.as_ref().is_none_or(|only| only == name));
             }
             Order::Shutdown { force } => {
-                if !force && registry.len() > 1 {
+                if !force && self.console.members.sessions().len() > 1 {
                     warnings.push(Warning::notice(SHUTDOWN_ABORTED_NOTICE));
                     for cell in rows.rows.iter_mut().flatten() {
                         *cell = Some(SHUTDOWN_ABORTED.to_owned());
@@ -829,7 +827,7 @@ impl Session {
     }
 
     fn close_others(&self, chosen: impl Fn(&Name) -> bool) {
-        for entry in self.console.context.registry.sessions() {
+        for (_, entry) in self.console.members.sessions() {
             if entry.id != self.place.id && chosen(&entry.user_name) {
                 entry.terminate();
             }
@@ -841,7 +839,7 @@ impl Session {
         id: &str,
         only_user: Option<Name>,
     ) -> Result<Arc<switchyard_session::SessionEntry>, ClientError> {
-        let entry = self.console.context.registry.session_named(id).ok_or_else(|| {
+        let entry = self.console.members.session_named(id).ok_or_else(|| {
             ClientError::new(SqlState::UndefinedObject, format!("Session \"{id}\" does not exist"))
                 .with_hint("v_monitor.sessions lists the sessions.")
         })?;
@@ -883,9 +881,8 @@ impl Session {
         let query_log = if needs.query_log { self.console.live.query_log.statements() } else { Vec::new() };
         let live = self.console.live.now(
             self.console.node_id,
-            self.console.members.events(),
+            &self.console.members,
             &self.console.router,
-            &self.console.context.registry,
             self.console.context.tls.as_deref(),
         );
         let live = Live {
@@ -1009,7 +1006,7 @@ impl Session {
     /// The session is over.
     pub(crate) fn end(&mut self) {
         self.transaction = None;
-        self.console.live.ended(shown(self.place.entry()));
+        self.console.live.ended(shown(self.console.node_id, self.place.entry()));
     }
 }
 

@@ -7,6 +7,7 @@ pub mod error;
 mod locks;
 pub mod plan;
 pub mod rights;
+mod routed;
 pub mod session_state;
 pub mod settings;
 pub mod show;
@@ -16,6 +17,7 @@ mod tables;
 pub use effects::{Effect, Effects};
 pub use error::{ClientError, PlanError, Severity, SqlState, Warning};
 pub use locks::{AdvisoryLocks, LockFault, LockKey, LockMode, LockRow};
+pub use routed::{Candidates, RoutedConnection};
 pub use session_state::{Login, SessionChange, SessionState, WorkloadWish, statement_time_ms};
 pub use snapshot::{
     ClientCertificate, CursorRow, HistoryRow, HostInterface, Live, LiveSession, LiveTls, LoggedStatement, LoginFailure,

@@ -8,6 +8,7 @@ use switchyard_catalog::{Catalog, Name, NodeId, NodeState, NodeStates, RuleCount
 
 use crate::effects::Effects;
 use crate::locks::AdvisoryLocks;
+use crate::routed::RoutedConnection;
 use crate::session_state::SessionState;
 
 /// One commit or refusal, as `switchyard.catalog_history` shows it.
@@ -30,6 +31,8 @@ pub struct HistoryRow {
 /// One connected client, as `SESSIONS` shows it.
 #[derive(Debug, Clone)]
 pub struct LiveSession {
+    /// The node of the member that it is connected to.
+    pub node: Option<NodeId>,
     /// `host-pid:0xN`.
     pub session_id: String,
     /// Backend process id.
@@ -185,6 +188,8 @@ pub struct LoggedStatement {
 /// A workload that began, or ceased, to apply to a session.
 #[derive(Debug, Clone)]
 pub struct WorkloadDecision {
+    /// The node of the session's member.
+    pub node: Option<NodeId>,
     /// Microseconds since 1970-01-01 UTC.
     pub time_us: i64,
     /// `host-pid:0xN`.
@@ -253,6 +258,8 @@ pub struct PreparedRow {
 /// A login that failed.
 #[derive(Debug, Clone)]
 pub struct LoginFailure {
+    /// The node of the member that refused.
+    pub node: Option<NodeId>,
     /// Microseconds since 1970-01-01 UTC.
     pub time_us: i64,
     /// The client's address and port.
@@ -294,7 +301,7 @@ pub struct Live {
     pub node: Option<NodeId>,
     /// When the member started, in microseconds since 1970-01-01 UTC.
     pub start_us: i64,
-    /// All sessions.
+    /// All sessions of the members that the process runs.
     pub sessions: Vec<LiveSession>,
     /// Sessions that ended, the newest last; bounded.
     pub ended_sessions: Vec<(LiveSession, i64)>,
@@ -306,6 +313,8 @@ pub struct Live {
     pub turns: Arc<Turns>,
     /// How often each routing rule decided.
     pub rule_counters: Arc<RuleCounters>,
+    /// Connections that a decision was made for, the newest last; bounded.
+    pub routed: Vec<Arc<RoutedConnection>>,
     /// The host's interfaces.
     pub interfaces: Vec<HostInterface>,
     /// Workloads that began or ceased to apply, the newest last; bounded.

@@ -183,7 +183,7 @@ fn advise(settings: &Settings, places: &[Place]) -> io::Result<()> {
 Three members serve on 127.0.0.1, ports {port}, {}, {}. dbadmin needs no password from this machine.
 
   psql -h 127.0.0.1 -p {port} -U dbadmin {database}                        talk to the first one
-  SELECT node_name, node_state, node_port FROM nodes;             who is there
+  SELECT node_name, node_state, subcluster_name FROM nodes;       who is there
   SELECT * FROM routing_rules;                                    where connections are sent
   SELECT DESCRIBE_LOAD_BALANCE_DECISION('127.0.0.2');             why
 

@@ -21,6 +21,8 @@ mod files;
 mod jdbc;
 #[path = "it/limits.rs"]
 mod limits;
+#[path = "it/members.rs"]
+mod members;
 #[path = "it/node.rs"]
 mod node;
 #[path = "it/pipeline.rs"]
@@ -62,6 +64,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(protocol::trials());
     trials.extend(psql::trials());
     trials.extend(python::trials());
+    trials.extend(members::trials());
     trials.extend(quickstart::trials());
     trials.extend(restart::trials());
     trials.extend(rights::trials());

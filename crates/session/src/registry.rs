@@ -31,7 +31,8 @@ pub struct Registry {
     /// The logins under way by number: the lowest is the oldest.
     logins: Mutex<BTreeMap<u64, Arc<Notify>>>,
     logins_next: AtomicU64,
-    number_next: AtomicU64,
+    /// Shared with the other members of the process: an id is never used twice.
+    number_next: Arc<AtomicU64>,
 }
 
 /// What is known of a session when it begins.
@@ -169,13 +170,22 @@ pub struct LoginSlot {
 impl Registry {
     /// An empty registry; `host` begins the sessions' ids.
     pub fn new(host: impl Into<String>) -> Arc<Self> {
+        Self::counting(host.into(), Arc::new(AtomicU64::new(1)))
+    }
+
+    /// An empty registry of another member of this process.
+    pub fn beside(&self, host: impl Into<String>) -> Arc<Self> {
+        Self::counting(host.into(), Arc::clone(&self.number_next))
+    }
+
+    fn counting(host: String, number_next: Arc<AtomicU64>) -> Arc<Self> {
         Arc::new(Self {
-            host: host.into(),
+            host,
             sessions: DashMap::new(),
             sessions_count: AtomicUsize::new(0),
             logins: Mutex::new(BTreeMap::new()),
             logins_next: AtomicU64::new(0),
-            number_next: AtomicU64::new(1),
+            number_next,
         })
     }
 
@@ -326,6 +336,11 @@ fn count_below(counter: &AtomicUsize, max: usize) -> Result<usize, usize> {
 }
 
 impl SessionEntry {
+    /// Rising with the sessions of the process.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
     /// What it is doing.
     pub fn activity(&self) -> Activity {
         self.locked().clone()

@@ -1,6 +1,6 @@
 //! `v_internal`: what drivers' own tests look at (`reference/vertica-sql.md` §7, Data collector).
 
-use super::v_monitor::{node_name, visible};
+use super::v_monitor::{node_name, sessions_of, visible};
 use super::{Cell, Column, Kind, Rows, RowsError, SystemTable, Visibility, column};
 use crate::snapshot::{LiveSession, Snapshot};
 
@@ -111,7 +111,7 @@ pub(super) const TABLES: &[SystemTable] = &[
 fn push(snapshot: &Snapshot, rows: &mut Rows, session: &LiveSession, time_us: i64) -> Result<(), RowsError> {
     rows.push([
         Cell::Time(time_us),
-        node_name(snapshot),
+        node_name(snapshot, session.node),
         session.session_id.as_str().into(),
         session.user.as_str().into(),
         session.client.as_str().into(),
@@ -155,7 +155,7 @@ fn client_server_messages(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), Ro
         for (name, value) in session.startup.iter() {
             rows.push([
                 Cell::Time(session.login_us),
-                node_name(snapshot),
+                node_name(snapshot, session.node),
                 session.session_id.as_str().into(),
                 session.user.as_str().into(),
                 "^+".into(),
@@ -170,7 +170,7 @@ fn login_failures(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError>
     for failure in &snapshot.live.login_failures {
         rows.push([
             Cell::Time(failure.time_us),
-            node_name(snapshot),
+            node_name(snapshot, failure.node),
             failure.client.as_str().into(),
             failure.reason.as_str().into(),
         ])?;
@@ -179,13 +179,13 @@ fn login_failures(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError>
 }
 
 fn startups(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
-    rows.push([Cell::Time(snapshot.live.start_us), node_name(snapshot), snapshot.live.build.as_str().into()])
+    let node = node_name(snapshot, snapshot.live.node);
+    rows.push([Cell::Time(snapshot.live.start_us), node, snapshot.live.build.as_str().into()])
 }
 
 fn client_connections(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
     for node in snapshot.catalog.nodes().iter() {
-        let here = snapshot.live.node == Some(node.id);
-        let sessions = if here { snapshot.live.sessions.len() } else { 0 };
+        let sessions = sessions_of(snapshot, node.id).count();
         rows.push([node.name.as_str().into(), sessions.into(), 0i64.into()])?;
     }
     Ok(())
@@ -194,7 +194,7 @@ fn client_connections(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsEr
 fn vs_sessions(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
     for session in visible(snapshot) {
         rows.push([
-            node_name(snapshot),
+            node_name(snapshot, session.node),
             session.user.as_str().into(),
             session.session_id.as_str().into(),
             session.client.as_str().into(),

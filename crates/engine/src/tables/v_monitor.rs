@@ -2,6 +2,9 @@
 
 use std::net::IpAddr;
 
+use switchyard_catalog::NodeId;
+
+use super::routing::stage_name;
 use super::v_catalog::family;
 use super::{Cell, Kind, Rows, RowsError, SystemTable, Visibility, column};
 use crate::settings::configuration_rows;
@@ -187,17 +190,17 @@ pub(super) const TABLES: &[SystemTable] = &[
     SystemTable {
         schema: "v_monitor",
         name: "load_balance_decisions",
-        description: "Where connections that asked for load balancing were sent; none is sent anywhere yet.",
+        description: "Where the last connections that asked for load balancing were sent by the members of this process.",
         columns: &[
             column("timestamp", Kind::Timestamptz, "When."),
             column("node_name", Kind::Varchar, "The node that was asked."),
             column("client_address", Kind::Varchar, "The client's address and port."),
             column("rule", Kind::Varchar, "The routing rule that applied."),
             column("group_name", Kind::Varchar, "Its load balance group."),
-            column("stage", Kind::Varchar, "What decided: rule, classic, interior or none."),
+            column("stage", Kind::Varchar, "What decided: routing rule, classic policy, interior rule or none."),
             column("target_address", Kind::Varchar, "Where the client was sent."),
             column("target_port", Kind::Int, "The port there."),
-            column("outcome", Kind::Varchar, "What came of it."),
+            column("outcome", Kind::Varchar, "redirect, proxy, own node or stay."),
         ],
         visibility: Visibility::Superuser,
         rows: load_balance_decisions,
@@ -224,13 +227,14 @@ pub(super) const TABLES: &[SystemTable] = &[
     },
 ];
 
-/// The answering member's node.
-pub(super) fn node_name(snapshot: &Snapshot) -> Cell<'_> {
-    snapshot.live.node.and_then(|id| snapshot.catalog.nodes().find(id)).map(|node| node.name.as_str()).into()
+/// The name of a node.
+pub(super) fn node_name(snapshot: &Snapshot, node: Option<NodeId>) -> Cell<'_> {
+    node.and_then(|id| snapshot.catalog.nodes().find(id)).map(|node| node.name.as_str()).into()
 }
 
-fn subcluster_name(snapshot: &Snapshot) -> Cell<'_> {
-    let node = snapshot.live.node.and_then(|id| snapshot.catalog.nodes().find(id));
+/// The name of a node's subcluster.
+fn subcluster_name(snapshot: &Snapshot, node: Option<NodeId>) -> Cell<'_> {
+    let node = node.and_then(|id| snapshot.catalog.nodes().find(id));
     node.and_then(|node| snapshot.catalog.subclusters().find(node.subcluster)).map(|found| found.name.as_str()).into()
 }
 
@@ -280,8 +284,8 @@ fn network_interfaces(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsEr
             }
         };
         rows.push([
-            snapshot.live.node.map(switchyard_catalog::NodeId::as_i64).into(),
-            node_name(snapshot),
+            snapshot.live.node.map(NodeId::as_i64).into(),
+            node_name(snapshot, snapshot.live.node),
             interface.name.as_str().into(),
             address_family.into(),
             address.into(),
@@ -313,7 +317,7 @@ fn sessions(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
     for session in visible(snapshot) {
         let (idle, grace) = user_limits(snapshot, &session.user);
         rows.push([
-            node_name(snapshot),
+            node_name(snapshot, session.node),
             session.user.as_str().into(),
             session.told("client_os_hostname").into(),
             session.client.as_str().into(),
@@ -343,8 +347,8 @@ fn sessions(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
             session.protocol.into(),
             0i64.into(),
             session.workload.as_str().into(),
-            node_name(snapshot),
-            subcluster_name(snapshot),
+            node_name(snapshot, session.node),
+            subcluster_name(snapshot, session.node),
         ])?;
     }
     Ok(())
@@ -358,7 +362,7 @@ fn user_sessions(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> 
     let ended = ended.map(|(session, end)| (session, Some(*end)));
     for (session, end) in ended.chain(visible(snapshot).map(|session| (session, None))) {
         rows.push([
-            node_name(snapshot),
+            node_name(snapshot, session.node),
             session.user.as_str().into(),
             session.session_id.as_str().into(),
             transaction_id(session),
@@ -385,7 +389,7 @@ fn current_session(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError
     let id = &snapshot.session.session_id;
     for session in snapshot.live.sessions.iter().filter(|session| session.session_id == *id) {
         rows.push([
-            node_name(snapshot),
+            node_name(snapshot, session.node),
             session.user.as_str().into(),
             session.client.as_str().into(),
             1i64.into(),
@@ -439,22 +443,40 @@ fn configuration_parameters(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), 
     Ok(())
 }
 
+/// The sessions of a node's member.
+pub(super) fn sessions_of(snapshot: &Snapshot, node: NodeId) -> impl Iterator<Item = &LiveSession> {
+    snapshot.live.sessions.iter().filter(move |session| session.node == Some(node))
+}
+
 fn draining_status(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
     for node in snapshot.catalog.nodes().iter() {
-        let here = snapshot.live.node == Some(node.id);
-        let oldest = snapshot.live.sessions.iter().filter(|_| here).min_by_key(|session| session.login_us);
+        let oldest = sessions_of(snapshot, node.id).min_by_key(|session| session.login_us);
         rows.push([
             node.name.as_str().into(),
             snapshot.catalog.subclusters().find(node.subcluster).map(|found| found.name.as_str()).into(),
             node.draining.into(),
-            if here { snapshot.live.sessions.len() } else { 0 }.into(),
+            sessions_of(snapshot, node.id).count().into(),
             oldest.map(|session| session.session_id.as_str()).into(),
         ])?;
     }
     Ok(())
 }
 
-fn load_balance_decisions(_: &Snapshot, _: &mut Rows) -> Result<(), RowsError> {
+fn load_balance_decisions(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
+    for routed in &snapshot.live.routed {
+        let target = routed.decision.target();
+        rows.push([
+            Cell::Time(routed.time_us),
+            routed.member.as_str().into(),
+            routed.client.to_string().into(),
+            routed.rule.as_deref().into(),
+            routed.group.as_deref().into(),
+            stage_name(routed.decision.stage).into(),
+            target.map(|target| target.host.to_string()).into(),
+            target.map(|target| target.port).into(),
+            routed.outcome().0.into(),
+        ])?;
+    }
     Ok(())
 }
 
@@ -468,8 +490,8 @@ fn workload_routing_decisions(snapshot: &Snapshot, rows: &mut Rows) -> Result<()
             decision.user.as_str().into(),
             decision.workload.as_str().into(),
             decision.reason.into(),
-            subcluster_name(snapshot),
-            node_name(snapshot),
+            subcluster_name(snapshot, decision.node),
+            node_name(snapshot, decision.node),
         ])?;
     }
     Ok(())
