@@ -8,7 +8,7 @@ use bytes::{BufMut, BytesMut};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use postgres_types::Type;
-use switchyard_engine::{ClientError, OutputColumn, PgType, Scalar, SqlState};
+use switchyard_engine::{ClientError, OutputColumn, PgType, Scalar, SqlState, interval_text, time_text};
 use switchyard_wire::answer::Field;
 
 /// Days from 1970-01-01 to 2000-01-01, from where binary dates count.
@@ -217,9 +217,9 @@ fn text(bytes: &mut BytesMut, value: &Scalar, kind: PgType, zone: &TimeZone) {
             format!("\\x{digits}")
         }
         Scalar::Date(days) => date(*days),
-        Scalar::Time(microseconds) if kind == PgType::Time => clock(*microseconds),
+        Scalar::Time(microseconds) if kind == PgType::Time => time_text(*microseconds),
         Scalar::Time(microseconds) => timestamp(*microseconds, (kind == PgType::Timestamptz).then_some(zone)),
-        Scalar::Interval { months, days, microseconds } => interval(*months, *days, *microseconds),
+        Scalar::Interval { months, days, microseconds } => interval_text(*months, *days, *microseconds),
         Scalar::Ints(values) if matches!(kind, PgType::Int2Vector | PgType::OidVector) => {
             values.iter().flatten().map(i64::to_string).collect::<Vec<_>>().join(" ")
         }
@@ -245,38 +245,6 @@ fn float(value: f64, shortest: &str, digits: i32) -> String {
     let mantissa = scientific.split('e').next().unwrap_or_default();
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{mantissa}e{sign}{:02}", exponent.abs())
-}
-
-/// `1 year 2 mons -3 days +04:05:06.5`: a part that follows a negative one shows its sign.
-fn interval(months: i32, days: i32, microseconds: i64) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut negative = false;
-    for (value, one, many) in [(months / 12, "year", "years"), (months % 12, "mon", "mons"), (days, "day", "days")] {
-        if value != 0 {
-            let sign = if negative && value > 0 { "+" } else { "" };
-            parts.push(format!("{sign}{value} {}", if value == 1 { one } else { many }));
-            negative = value < 0;
-        }
-    }
-    if microseconds != 0 || parts.is_empty() {
-        let sign = match (microseconds < 0, negative) {
-            (true, _) => "-",
-            (false, true) => "+",
-            (false, false) => "",
-        };
-        let (seconds, rest) = (microseconds.unsigned_abs() / 1_000_000, microseconds.unsigned_abs() % 1_000_000);
-        let fraction = if rest == 0 { String::new() } else { format!(".{rest:06}").trim_end_matches('0').to_owned() };
-        let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-        parts.push(format!("{sign}{hours:02}:{minutes:02}:{:02}{fraction}", seconds % 60));
-    }
-    parts.join(" ")
-}
-
-/// A time of day.
-fn clock(microseconds: i64) -> String {
-    let (seconds, rest) = (microseconds / 1_000_000, microseconds % 1_000_000);
-    let fraction = if rest == 0 { String::new() } else { format!(".{rest:06}").trim_end_matches('0').to_owned() };
-    format!("{:02}:{:02}:{:02}{fraction}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
 }
 
 /// An address in PostgreSQL's binary form: family, bits, whether it is a network, length, bytes.

@@ -56,6 +56,7 @@ pub use cells::{Parameter, PgType, Scalar};
 pub use error::QueryError;
 pub use guard::{Needs, needs, tables_read};
 pub(crate) use moments::zone_named;
+pub use moments::{interval_text, time_text};
 pub use plans::PlanCache;
 
 use bounded::Budget;

@@ -41,11 +41,46 @@ fn is_on_loopback(node: &Node) -> bool {
         || node.host.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
 }
 
+/// What network addresses and interfaces have in common, and can be changed.
+struct Place<'a> {
+    name: &'a mut Name,
+    host: &'a mut Host,
+    port: &'a mut u16,
+    enabled: &'a mut bool,
+}
+
 impl Draft {
     /// Addresses and interfaces share their names.
     fn address_name_free(&self, name: &Name, own: Option<&Name>) -> Outcome {
         self.network_address_name_free(name, own)?;
         self.network_interface_name_free(name, own)
+    }
+
+    /// The node that a new address or interface is on.
+    fn place(&self, name: &Name, node: &Name, host: &Host, port: u16) -> Result<NodeId, CatalogError> {
+        self.address_name_free(name, None)?;
+        let node = self.node(node)?;
+        check_host(host, &node)?;
+        check_port(port)?;
+        Ok(node.id)
+    }
+
+    /// Changes an address or interface of this node.
+    fn alter_place(&self, node: NodeId, place: Place<'_>, change: &AddressChange) -> Outcome {
+        match change {
+            AddressChange::Rename(to) => {
+                self.address_name_free(to, Some(place.name))?;
+                *place.name = to.clone();
+            }
+            AddressChange::Set { host, port } => {
+                self.catalog.nodes.find(node).map_or(Ok(()), |node| check_host(host, node))?;
+                *place.host = host.clone();
+                *place.port = port.unwrap_or(*place.port);
+                check_port(*place.port)?;
+            }
+            AddressChange::Enable(enabled) => *place.enabled = *enabled,
+        }
+        Ok(())
     }
 
     pub(super) fn create_address(
@@ -56,36 +91,18 @@ impl Draft {
         port: u16,
         enabled: bool,
     ) -> Outcome {
-        self.address_name_free(name, None)?;
-        let node = self.node(node)?;
-        check_host(host, &node)?;
-        check_port(port)?;
+        let node = self.place(name, node, host, port)?;
         let id = self.next_id();
-        self.put(NetworkAddress { id, name: name.clone(), node: node.id, host: host.clone(), port, enabled });
+        self.put(NetworkAddress { id, name: name.clone(), node, host: host.clone(), port, enabled });
         Ok(())
     }
 
     pub(super) fn alter_address(&mut self, name: &Name, change: &AddressChange) -> Outcome {
         let mut address = Arc::unwrap_or_clone(self.network_address(name)?);
-        match change {
-            AddressChange::Rename(to) => {
-                self.address_name_free(to, Some(&address.name))?;
-                address.name = to.clone();
-            }
-            AddressChange::Set { host, port } => {
-                self.check_host_on(host, address.node)?;
-                address.host = host.clone();
-                address.port = port.unwrap_or(address.port);
-                check_port(address.port)?;
-            }
-            AddressChange::Enable(enabled) => address.enabled = *enabled,
-        }
+        let NetworkAddress { name, host, port, enabled, node, .. } = &mut address;
+        self.alter_place(*node, Place { name, host, port, enabled }, change)?;
         self.put(address);
         Ok(())
-    }
-
-    fn check_host_on(&self, host: &Host, node: NodeId) -> Outcome {
-        self.catalog.nodes.find(node).map_or(Ok(()), |node| check_host(host, node))
     }
 
     pub(super) fn drop_address(&mut self, name: &Name, if_exists: bool, cascade: bool) -> Outcome {
@@ -106,30 +123,16 @@ impl Draft {
         port: u16,
         enabled: bool,
     ) -> Outcome {
-        self.address_name_free(name, None)?;
-        let node = self.node(node)?;
-        check_host(host, &node)?;
-        check_port(port)?;
+        let node = self.place(name, node, host, port)?;
         let id = self.next_id();
-        self.put(NetworkInterface { id, name: name.clone(), node: node.id, host: host.clone(), port, enabled });
+        self.put(NetworkInterface { id, name: name.clone(), node, host: host.clone(), port, enabled });
         Ok(())
     }
 
     pub(super) fn alter_interface(&mut self, name: &Name, change: &InterfaceChange) -> Outcome {
         let mut interface = Arc::unwrap_or_clone(self.network_interface(name)?);
-        match change {
-            InterfaceChange::Rename(to) => {
-                self.address_name_free(to, Some(&interface.name))?;
-                interface.name = to.clone();
-            }
-            InterfaceChange::Set { host, port } => {
-                self.check_host_on(host, interface.node)?;
-                interface.host = host.clone();
-                interface.port = port.unwrap_or(interface.port);
-                check_port(interface.port)?;
-            }
-            InterfaceChange::Enable(enabled) => interface.enabled = *enabled,
-        }
+        let NetworkInterface { name, host, port, enabled, node, .. } = &mut interface;
+        self.alter_place(*node, Place { name, host, port, enabled }, change)?;
         self.put(interface);
         Ok(())
     }

@@ -402,7 +402,8 @@ fn fraction(microseconds: i64) -> String {
     format!(".{microseconds:06}").trim_end_matches('0').to_owned()
 }
 
-pub(super) fn show_time(microseconds: i64) -> String {
+/// A time of day, or an interval without its days, in PostgreSQL's text: `04:05:06.5`.
+pub fn time_text(microseconds: i64) -> String {
     let (hours, minutes) = (microseconds / HOUR_US, microseconds / MINUTE_US % 60);
     let seconds = microseconds / SECOND_US % 60;
     format!("{hours:02}:{minutes:02}:{seconds:02}{}", fraction(microseconds % SECOND_US))
@@ -414,7 +415,7 @@ pub(super) fn show_date(days: i32) -> Result<String> {
 
 pub(super) fn show_timestamp(microseconds: i64) -> Result<String> {
     let date = civil_of(microseconds)?.date();
-    Ok(format!("{date} {}", show_time(microseconds.rem_euclid(DAY_US))))
+    Ok(format!("{date} {}", time_text(microseconds.rem_euclid(DAY_US))))
 }
 
 pub(super) fn show_timestamptz(microseconds: i64, zone: &TimeZone) -> Result<String> {
@@ -430,9 +431,13 @@ pub(super) fn show_offset(seconds: i32) -> String {
     if minutes == 0 { format!("{sign}{hours:02}") } else { format!("{sign}{hours:02}:{minutes:02}") }
 }
 
-/// `1 year 2 mons -3 days +04:05:06.5`: a part that follows a negative one shows its sign.
 pub(super) fn show_interval(interval: Interval) -> String {
-    let Interval { months, days, microseconds } = interval;
+    interval_text(interval.months, interval.days, interval.microseconds)
+}
+
+/// An interval in PostgreSQL's text: `1 year 2 mons -3 days +04:05:06.5`. A part that follows a negative one shows its
+/// sign.
+pub fn interval_text(months: i32, days: i32, microseconds: i64) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut negative = false;
     for (value, one, many) in [(months / 12, "year", "years"), (months % 12, "mon", "mons"), (days, "day", "days")] {
@@ -448,7 +453,7 @@ pub(super) fn show_interval(interval: Interval) -> String {
             (false, true) => "+",
             (false, false) => "",
         };
-        parts.push(format!("{sign}{}", show_time(i64::try_from(microseconds.unsigned_abs()).unwrap_or(i64::MAX))));
+        parts.push(format!("{sign}{}", time_text(i64::try_from(microseconds.unsigned_abs()).unwrap_or(i64::MAX))));
     }
     parts.join(" ")
 }
