@@ -146,6 +146,8 @@ pub(crate) fn shown(node: Option<NodeId>, entry: &SessionEntry) -> LiveSession {
         protocol: entry.version.code().into(),
         protocol_requested: entry.vertica.map_or(entry.version, |wishes| wishes.requested).code().into(),
         workload: activity.workload.unwrap_or_default(),
+        idle_session_timeout: activity.idle_session_timeout,
+        grace_period: activity.grace_period,
         startup: activity.startup,
     }
 }

@@ -200,11 +200,15 @@ impl Session {
         let workload = self.state.workload().map(Name::to_string);
         self.note_workload(workload.as_deref().unwrap_or_default());
         let label = self.state.client_label.clone();
-        let application = settings::value_of("application_name", &self.state, &self.catalog());
+        let catalog = self.catalog();
+        let value = |name| settings::value_of(name, &self.state, &catalog);
+        let (application, idle, grace) = (value("application_name"), value("idlesessiontimeout"), value("graceperiod"));
         self.place.update(|activity| {
             activity.workload = workload;
             activity.label = label;
             activity.application = application;
+            activity.idle_session_timeout = idle;
+            activity.grace_period = grace;
         });
     }
 

@@ -73,6 +73,10 @@ pub struct LiveSession {
     pub protocol_requested: i64,
     /// The workload in force; empty when none.
     pub workload: String,
+    /// How long it may wait for its client, in words.
+    pub idle_session_timeout: String,
+    /// How long its socket may block on the client, in words.
+    pub grace_period: String,
     /// The parameters of the startup packet, in order.
     pub startup: Arc<[(String, String)]>,
 }

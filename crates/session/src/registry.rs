@@ -119,6 +119,10 @@ pub struct Activity {
     pub workload: Option<String>,
     /// How the client calls its session, with SET_CLIENT_LABEL.
     pub label: String,
+    /// How long it may wait for its client, in words.
+    pub idle_session_timeout: String,
+    /// How long its socket may block on the client, in words.
+    pub grace_period: String,
     /// How many statements were begun.
     pub statements: u64,
     /// How long the last statement took that has ended, in microseconds.
@@ -274,6 +278,8 @@ impl Registry {
                     application: new.application,
                     workload: None,
                     label: String::new(),
+                    idle_session_timeout: String::new(),
+                    grace_period: String::new(),
                     statements: 0,
                     last_duration_us: None,
                     startup: Arc::new([]),

@@ -113,7 +113,7 @@ fn offset_seconds(microseconds: i64, zone: &TimeZone) -> i32 {
 /// What has no form of its own, as text: a time of day; an array as Vertica shows it, in brackets, texts in quotes.
 fn array(value: &Scalar, kind: PgType) -> Option<String> {
     let items: Vec<String> = match value {
-        Scalar::Time(microseconds) if kind == PgType::Time => return Some(super::clock(*microseconds)),
+        Scalar::Time(microseconds) if kind == PgType::Time => return Some(switchyard_engine::time_text(*microseconds)),
         Scalar::Ints(items) => items.iter().map(|item| item.map_or_else(null, |item| item.to_string())).collect(),
         Scalar::Texts(items) if kind == PgType::BoolArray => {
             let truth = |item: &str| if item == "t" { "true" } else { "false" }.to_owned();

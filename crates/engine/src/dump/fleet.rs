@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use switchyard_catalog::{Catalog, FIRST_SUBCLUSTER, Host, Name, Node, NodeKind, NodeType, SettingLevel};
+use switchyard_catalog::{Catalog, FIRST_SUBCLUSTER, Host, Name, Node, NodeKind, NodeType, SettingLevel, SubclusterId};
 use switchyard_dialect::{
     Assignment, DatabaseAction, FaultGroupAction, Ident, Literal, MetaFunction, NodeAction, NodeType as TypedNodeType,
     OrDefault, ParameterAction, Procedure, SecretText, SetScope, SetValue, Statement, SubclusterAction, Value,
@@ -159,13 +159,20 @@ pub(super) fn nodes(catalog: &Catalog) -> Vec<Line> {
     lines
 }
 
+/// Where a member is that has joined before all this is run: in the first subcluster, and in the default one when the
+/// first is dropped.
+fn joins(catalog: &Catalog) -> SubclusterId {
+    let first = catalog.subclusters().iter().find(|row| row.name.as_str().eq_ignore_ascii_case(FIRST_SUBCLUSTER));
+    first.map_or(catalog.database().default_subcluster, |first| first.id)
+}
+
 /// A member has its address and upstream from its own flags; only the subcluster is the catalog's to say.
 fn create_node(catalog: &Catalog, node: &Arc<Node>) -> Vec<Line> {
     let subcluster = subcluster_ident(catalog, node.subcluster);
     let upstream = match &node.kind {
         NodeKind::Member { .. } => {
             let mut lines = vec![Line::Comment(format!("node {} is a member", node.name))];
-            if node.subcluster != catalog.database().default_subcluster
+            if node.subcluster != joins(catalog)
                 && let Some(name) = subcluster
             {
                 let action = SubclusterAction::AddNodes(vec![ident(&node.name)]);

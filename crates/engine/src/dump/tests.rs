@@ -79,16 +79,23 @@ fn members_are_expected_to_join_by_themselves() {
         let join = switchyard_catalog::Change::CreateNode { name, kind, host, port, subcluster };
         catalog.apply(&[join]).unwrap().catalog
     };
-    let mut first = Bench::new();
-    first.catalog = member(&first.catalog, 1);
-    first.run_all(
+    for statements in [
         "CREATE SUBCLUSTER sc; ALTER SUBCLUSTER sc ADD NODE m1; CREATE NETWORK ADDRESS a ON m1 WITH '10.9.0.1'",
-    );
-    let script: Vec<String> = dump(&first.catalog).collect();
-    let mut second = Bench::new();
-    second.catalog = member(&second.catalog, 2);
-    second.run_all(&script.join("\n"));
-    assert_eq!(dump(&second.catalog).collect::<Vec<_>>(), script);
+        "CREATE SUBCLUSTER sc; ALTER SUBCLUSTER sc SET DEFAULT",
+        "CREATE SUBCLUSTER sc; ALTER SUBCLUSTER sc SET DEFAULT; ALTER SUBCLUSTER sc ADD NODE m1",
+        "CREATE SUBCLUSTER sc; ALTER SUBCLUSTER sc SET DEFAULT; DROP SUBCLUSTER default_subcluster CASCADE",
+        "CREATE SUBCLUSTER sc; ALTER SUBCLUSTER sc ADD NODE m1; CREATE SUBCLUSTER sd; ALTER SUBCLUSTER sd SET DEFAULT; \
+         DROP SUBCLUSTER default_subcluster CASCADE",
+    ] {
+        let mut first = Bench::new();
+        first.catalog = member(&first.catalog, 1);
+        first.run_all(statements);
+        let script: Vec<String> = dump(&first.catalog).collect();
+        let mut second = Bench::new();
+        second.catalog = member(&second.catalog, 2);
+        second.run_all(&script.join("\n"));
+        assert_eq!(dump(&second.catalog).collect::<Vec<_>>(), script, "{statements}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use switchyard_dialect::MetaFunction;
 use thiserror::Error;
 
 use super::places::Subject;
+use super::rewrite::GIVE_ROWS;
 use crate::error::{ClientError, SqlState};
 
 /// A query that cannot be planned or run.
@@ -39,7 +40,7 @@ pub(super) struct Forbidden {
 #[derive(Debug, Error)]
 #[error("catalog version {version} does not exist")]
 pub(super) struct NoVersion {
-    pub(super) version: u64,
+    pub(super) version: i64,
 }
 
 impl QueryError {
@@ -285,15 +286,31 @@ fn plan(text: &str) -> QueryError {
                     format!("function {0} can only be called alone, as SELECT {0}(...)", function.name()),
                 )
             },
-            None => QueryError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"))
-                .about(Subject::Function(name.to_owned())),
+            None if GIVE_ROWS.contains(&name) => QueryError {
+                hint: Some(format!("SELECT * FROM {name}(...) reads them.")),
+                ..QueryError::new(
+                    SqlState::FeatureNotSupported,
+                    format!("function {name} gives rows, and can only be called in FROM"),
+                )
+            }
+            .about(Subject::Function(name.to_owned())),
+            None => QueryError {
+                hint: crate::nearest(name, MetaFunction::ALL.iter().map(|function| function.name()))
+                    .map(|near| format!("Perhaps you meant the function {near}.")),
+                ..QueryError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"))
+            }
+            .about(Subject::Function(name.to_owned())),
         };
     }
     if let Some(error) = no_function(text) {
         return error;
     }
     if text.contains("must appear in the GROUP BY clause") || text.contains("must be in GROUP BY") {
-        return QueryError::new(SqlState::GroupingError, sentence(text));
+        let column = text.split_once("column \"").and_then(|(_, rest)| rest.split_once('"')).map(|(column, _)| column);
+        let message = column.map(|column| {
+            format!("column \"{column}\" must appear in the GROUP BY clause or be used in an aggregate function")
+        });
+        return QueryError::new(SqlState::GroupingError, message.unwrap_or_else(|| sentence(text)));
     }
     if text.contains("Column in SELECT must be in GROUP BY")
         || text.contains("could not be resolved from available columns")

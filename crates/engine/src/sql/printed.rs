@@ -31,8 +31,8 @@ pub(super) fn show(value: &ScalarValue, from: &Field, place: &Place) -> Result<S
         ScalarValue::Float32(Some(value)) => Ok(float(f64::from(*value), &value.to_string(), 6)),
         ScalarValue::Float64(Some(value)) => Ok(float(*value, &value.to_string(), 15)),
         ScalarValue::Date32(Some(days)) => moments::show_date(*days),
-        ScalarValue::Time64Microsecond(Some(time)) => Ok(moments::show_time(*time)),
-        ScalarValue::Time64Nanosecond(Some(time)) => Ok(moments::show_time(time / 1_000)),
+        ScalarValue::Time64Microsecond(Some(time)) => Ok(moments::time_text(*time)),
+        ScalarValue::Time64Nanosecond(Some(time)) => Ok(moments::time_text(time / 1_000)),
         ScalarValue::Binary(Some(bytes)) => {
             let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
             Ok(format!("\\x{digits}"))

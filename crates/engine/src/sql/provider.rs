@@ -183,17 +183,19 @@ impl TableFunctionImpl for CatalogAt {
         args: datafusion::catalog::TableFunctionArgs<'_, '_>,
     ) -> Result<Arc<dyn TableProvider>, DataFusionError> {
         let [Expr::Literal(ScalarValue::Int64(Some(version)), _)] = args.exprs() else {
-            return plan_err!("catalog_at takes one integer: a catalog version");
+            return Err(DataFusionError::External(Box::new(QueryError {
+                hint: Some("For example: catalog_at(7); switchyard.catalog_history lists the versions.".to_owned()),
+                ..QueryError::new(SqlState::InvalidParameterValue, "catalog_at takes one integer: a catalog version")
+            })));
         };
         let snapshot = current(&self.current.0);
         if !may_call("catalog_at", &snapshot) {
             return Err(DataFusionError::External(Box::new(Forbidden { kind: "function", name: "catalog_at" })));
         }
-        let Ok(version) = u64::try_from(*version) else { return plan_err!("there is no catalog version {version}") };
-        if !snapshot.versions.contains_key(&version) {
-            return Err(DataFusionError::External(Box::new(super::error::NoVersion { version })));
-        }
-        tables::catalog_at_table(&snapshot, version)
+        let kept = u64::try_from(*version).ok().filter(|version| snapshot.versions.contains_key(version));
+        let kept =
+            kept.ok_or_else(|| DataFusionError::External(Box::new(super::error::NoVersion { version: *version })))?;
+        tables::catalog_at_table(&snapshot, kept)
     }
 }
 

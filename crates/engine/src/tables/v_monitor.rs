@@ -301,21 +301,8 @@ fn transaction_id<'a>(session: &LiveSession) -> Cell<'a> {
     if session.transaction_start_us.is_some() { session.process_id.into() } else { Cell::Null }
 }
 
-/// The limits that hold for a session's user.
-fn user_limits(snapshot: &Snapshot, name: &str) -> (String, String) {
-    let limits = switchyard_catalog::Name::parse(name)
-        .ok()
-        .and_then(|name| snapshot.catalog.users().named(&name).map(|user| user.limits.clone()))
-        .unwrap_or_default();
-    (
-        limits.idle_session_timeout.unwrap_or_else(|| "unlimited".to_owned()),
-        limits.grace_period.unwrap_or_else(|| "undefined".to_owned()),
-    )
-}
-
 fn sessions(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
     for session in visible(snapshot) {
-        let (idle, grace) = user_limits(snapshot, &session.user);
         rows.push([
             node_name(snapshot, session.node),
             session.user.as_str().into(),
@@ -324,8 +311,8 @@ fn sessions(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
             session.process_id.into(),
             Cell::Time(session.login_us),
             session.session_id.as_str().into(),
-            idle.into(),
-            grace.into(),
+            session.idle_session_timeout.as_str().into(),
+            session.grace_period.as_str().into(),
             session.label.as_str().into(),
             time(session.transaction_start_us),
             transaction_id(session),
