@@ -103,7 +103,8 @@ mod tests {
         let (catalog, _) = Catalog::initial(Name::parse("d").unwrap(), Name::parse(crate::SUPERUSER).unwrap(), None);
         let name = Name::parse("n1").unwrap();
         let (host, subcluster) = ("10.0.0.1".to_owned(), None);
-        let change = Change::CreateNode { name, kind: NodeKind::Member, host, port: 5433, subcluster };
+        let change =
+            Change::CreateNode { name, kind: NodeKind::Member { upstream: None }, host, port: 5433, subcluster };
         catalog.apply(&[change]).unwrap().catalog
     }
 
