@@ -4,6 +4,7 @@
 
 mod certificates;
 mod client;
+mod open_files;
 mod postgres;
 mod psql;
 mod repository;
@@ -12,6 +13,7 @@ pub mod slt;
 
 pub use certificates::Authority;
 pub use client::{Answer, Client, Column, Login, Outcome, Protocol, Refused, Report, Send, call};
+pub use open_files::raise_open_files;
 pub use postgres::Postgres;
 pub use psql::{Ran, psql, psql_with};
 pub use repository::{files_under, repository_root, tracked_files};

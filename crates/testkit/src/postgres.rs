@@ -49,7 +49,12 @@ impl Postgres {
 
     /// A session of the superuser.
     pub fn client(&self) -> Result<Client> {
-        Client::connect(&Login::new(self.port, SUPERUSER, "").database("postgres"))
+        Client::connect(&self.login(SUPERUSER, ""))
+    }
+
+    /// Somebody's login.
+    pub fn login(&self, user: &str, password: &str) -> Login {
+        Login::new(self.port, user, password).database("postgres")
     }
 
     fn data(&self) -> PathBuf {

@@ -1,9 +1,12 @@
 //! Measurements of the server as it is shipped: a release build, its own process, real clients.
 
 mod commits;
+mod connect;
+mod connections;
 mod decision;
 mod idle;
 mod prompt;
+mod query;
 mod rules;
 
 use std::path::PathBuf;
@@ -25,6 +28,12 @@ pub enum Measurement {
     Decision,
     /// Resident memory of a server that does nothing.
     Idle,
+    /// What 10,000 idle sessions weigh.
+    Connections,
+    /// Queries over system tables against PostgreSQL.
+    Query,
+    /// Logins against PostgreSQL.
+    Connect,
     /// From a fresh clone to the first answer.
     Prompt,
 }
@@ -63,7 +72,15 @@ impl Figure {
 
 /// Runs what is named and prints a table. A bar that was missed is an error.
 pub fn run(named: &[Measurement]) -> Result<()> {
-    let usual = [Measurement::Commits, Measurement::Rules, Measurement::Decision, Measurement::Idle];
+    let usual = [
+        Measurement::Commits,
+        Measurement::Rules,
+        Measurement::Decision,
+        Measurement::Idle,
+        Measurement::Connections,
+        Measurement::Query,
+        Measurement::Connect,
+    ];
     let chosen = if named.is_empty() { &usual[..] } else { named };
     let needs_server = |one: &Measurement| !matches!(one, Measurement::Decision | Measurement::Prompt);
     let binary = if chosen.iter().any(needs_server) { build()? } else { PathBuf::new() };
@@ -73,6 +90,9 @@ pub fn run(named: &[Measurement]) -> Result<()> {
             Measurement::Commits => commits::measure(&binary)?,
             Measurement::Rules => rules::measure(&binary)?,
             Measurement::Decision => decision::measure()?,
+            Measurement::Connections => connections::measure(&binary)?,
+            Measurement::Query => query::measure(&binary)?,
+            Measurement::Connect => connect::measure(&binary)?,
             Measurement::Idle => idle::measure(&binary)?,
             Measurement::Prompt => prompt::measure()?,
         });
