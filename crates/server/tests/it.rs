@@ -5,6 +5,8 @@
 
 #[path = "it/access.rs"]
 mod access;
+#[path = "it/attacks.rs"]
+mod attacks;
 #[path = "it/client.rs"]
 mod client;
 #[path = "it/command_line.rs"]
@@ -54,6 +56,7 @@ fn main() -> anyhow::Result<()> {
     let mut trials = files::trials()?;
     trials.extend(families::trials());
     trials.extend(access::trials());
+    trials.extend(attacks::trials());
     trials.extend(command_line::trials());
     trials.extend(differential::trials());
     trials.extend(driver::trials());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use libtest_mimic::Trial;
-use switchyard_testkit::{Protocol, Server};
+use switchyard_testkit::{ADMIN, Client, Protocol, Refused, Report, Server, Store};
 use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
 
@@ -27,6 +27,8 @@ pub fn trials() -> Vec<Trial> {
         crate::with_server("nonsense_before_login_is_survived", nonsense_before_login_is_survived),
         crate::with_server("nonsense_after_login_is_survived", nonsense_after_login_is_survived),
         crate::with_server("a_deeply_nested_statement_is_refused", a_deeply_nested_statement_is_refused),
+        crate::trial("each_limit_of_the_process_says_so", limits_of_the_process),
+        crate::with_server("each_limit_of_the_catalog_says_so", limits_of_the_catalog),
     ]
 }
 
@@ -254,5 +256,106 @@ fn a_deeply_nested_statement_is_refused(server: &Server) -> anyhow::Result<()> {
         ensure!(["00000", "54001", "42601", "57014"].contains(&code.as_str()), "{}: {code}", &statement[..40]);
         ensure!(client.query("SELECT 1")?.len() == 1);
     }
+    Ok(())
+}
+
+/// What a login was refused with.
+fn refused(login: anyhow::Result<Client>) -> anyhow::Result<Report> {
+    let error = login.err().context("the login was not refused")?;
+    Ok(error.downcast::<Refused>()?.0)
+}
+
+fn is(report: &Report, code: &str, message: &str, detail: &str) -> anyhow::Result<()> {
+    let found = (report.code.as_str(), report.message.as_str(), report.detail.as_deref());
+    ensure!(found == (code, message, Some(detail)), "{report:?}");
+    Ok(())
+}
+
+/// All that the server says before it closes, as text.
+fn farewell(stream: &mut TcpStream) -> anyhow::Result<String> {
+    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer).replace('\0', "|"))
+}
+
+fn limits_of_the_process() -> anyhow::Result<()> {
+    let mut options = crate::options().store(Store::Memory);
+    for (flag, value) in [
+        ("--connections-max", "3"),
+        ("--connections-reserved", "1"),
+        ("--login-time-ms-max", "5000"),
+        ("--startup-bytes-max", "1000"),
+        ("--message-bytes-max", "65536"),
+    ] {
+        options = options.argument(flag).argument(value);
+    }
+    let server = options.start()?;
+    let mut admin = server.admin()?;
+    admin.query("CREATE USER otto IDENTIFIED BY 'pw-otto'")?;
+    let _otto = server.client("otto", "pw-otto")?;
+    let report = refused(server.client("otto", "pw-otto"))?;
+    let reserved = "remaining connection slots are reserved for superusers";
+    is(&report, "53300", reserved, "The limit \"connections_reserved\" is 1.")?;
+    let mut other = server.admin()?;
+    let report = refused(server.admin())?;
+    is(&report, "53300", "sorry, too many clients already", "The limit \"connections_max\" is 3.")?;
+
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port()))?;
+    stream.write_all(&[&2000_u32.to_be_bytes()[..], &196_608_u32.to_be_bytes()].concat())?;
+    let said = farewell(&mut stream)?;
+    let told = said.contains("C08P01") && said.contains("The limit \"startup_bytes_max\" is 1000.");
+    ensure!(told, "{said}");
+
+    // Not a byte: it is over when the time is.
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port()))?;
+    let said = farewell(&mut stream)?;
+    let told = said.contains("canceling authentication due to timeout")
+        && said.contains("The limit \"login_time_ms_max\" is 5000.");
+    ensure!(told, "{said}");
+
+    let long = format!("SELECT '{}'", "x".repeat(70_000));
+    let mut stream = server.admin().map_or_else(
+        |_| {
+            other.query("SELECT 1")?;
+            Ok::<_, anyhow::Error>(other.into_stream())
+        },
+        |client| Ok(client.into_stream()),
+    )?;
+    let length = u32::try_from(long.len() + 5)?.to_be_bytes();
+    let _closed_early = stream.write_all(&[&b"Q"[..], &length, long.as_bytes(), b"\0"].concat());
+    let said = farewell(&mut stream)?;
+    ensure!(said.contains("C54000") && said.contains("is longer than 65536 bytes"), "{said}");
+    ensure!(admin.query("SELECT 1")?.len() == 1);
+    server.finish()
+}
+
+fn limits_of_the_catalog(server: &Server) -> anyhow::Result<()> {
+    let mut admin = server.admin()?;
+    for statement in [
+        "CREATE USER otto IDENTIFIED BY 'pw-otto' MAXCONNECTIONS 1 ON DATABASE",
+        "CREATE USER mira IDENTIFIED BY 'pw-mira'",
+        "ALTER DATABASE switchyard SET statement_bytes_max = 65536",
+    ] {
+        admin.query(statement)?;
+    }
+    let _otto = server.client("otto", "pw-otto")?;
+    let report = refused(server.client("otto", "pw-otto"))?;
+    is(&report, "53300", "too many connections for user \"otto\"", "The limit \"MAXCONNECTIONS\" is 1.")?;
+    let mut mira = server.client("mira", "pw-mira")?;
+    let long = format!("SELECT '{}'", "x".repeat(70_000));
+    for protocol in [Protocol::Simple, Protocol::Extended] {
+        let error = mira.run(&long, protocol)?.error.context("a long statement was taken")?;
+        is(&error, "54000", "the statement is 70009 bytes long", "The limit \"statement_bytes_max\" is 65536.")?;
+    }
+    ensure!(mira.query("SELECT 1")?.len() == 1);
+    admin.query("ALTER DATABASE switchyard SET MaxClientSessions = 3")?;
+    let message = "New session rejected due to limit, already 3 sessions active";
+    let report = refused(server.client("mira", "pw-mira"))?;
+    is(&report, "53300", message, "The limit \"MaxClientSessions\" is 3.")?;
+    // The superuser can still come, and raise it.
+    let mut another = server.client(ADMIN, switchyard_testkit::ADMIN_PASSWORD)?;
+    another.query("ALTER DATABASE switchyard CLEAR MaxClientSessions")?;
+    ensure!(server.client("mira", "pw-mira")?.query("SELECT 1")?.len() == 1);
     Ok(())
 }
