@@ -1,6 +1,7 @@
 //! The admin session: parse, plan, commit, answer rows.
 
 mod channels;
+mod counters;
 mod decision_log;
 mod encode;
 mod error;
@@ -12,7 +13,7 @@ mod router;
 mod session;
 mod transaction;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use ipnet::IpNet;
 use rand::CryptoRng;
@@ -22,8 +23,8 @@ use switchyard_catalog::{
 };
 pub use switchyard_engine::ProcessSetting;
 use switchyard_session::{
-    Client, Context, Elsewhere, Established, Limits, NewSession, Peer, Registry, Routing, SessionError, Throttle, Tls,
-    decide_login, establish, mock_secret,
+    Client, Context, Elsewhere, Established, Limits, LoginDecision, NewSession, Peer, Registry, Routing, SessionError,
+    Throttle, Tls, decide_login, establish, mock_secret,
 };
 use switchyard_store::{Commit, CommitError, Record, Retention, Store, StoreError};
 use switchyard_wire::{CancelKey, ScramVerifier, Version};
@@ -32,7 +33,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, info, warn};
 
-use switchyard_engine::{AdvisoryLocks, ClientError, PlanCache, SqlState};
+use switchyard_engine::{AdvisoryLocks, ClientError, PlanCache, Queries, QueryLimits, SqlState, settings};
 
 use crate::live::LiveState;
 pub use crate::members::MemberOrder;
@@ -121,6 +122,8 @@ pub struct Console {
     /// Its name at the start.
     node_name_at_start: Name,
     live: Arc<LiveState>,
+    /// Query engines that no session needs at the moment: most sessions are idle, and an engine is large.
+    engines: Mutex<Vec<Queries>>,
     plans: Arc<PlanCache>,
     channels: Arc<channels::Channels>,
     locks: Arc<AdvisoryLocks>,
@@ -138,6 +141,9 @@ struct Shared {
     locks: Arc<AdvisoryLocks>,
     shutdown: watch::Sender<bool>,
 }
+
+/// How many query engines are kept for the sessions that will ask next.
+const ENGINES_MAX: usize = 16;
 
 /// The superuser that every cluster starts with.
 pub const SUPERUSER: &str = "dbadmin";
@@ -221,7 +227,11 @@ impl Console {
                 member_secret: Box::new(move || secrets.load().database().member_secret.clone()),
                 decide: Box::new(move |peer, can_be_redirected| deciding.decide(peer, can_be_redirected)),
             },
-            authenticate: Box::new(move |request| decide_login(&logins.load(), request)),
+            authenticate: Box::new(move |request| {
+                let catalog = logins.load();
+                let client_sessions_max = settings::client_sessions_max(&catalog, node_id);
+                LoginDecision { client_sessions_max, ..decide_login(&catalog, request) }
+            }),
         };
         Arc::new(Self {
             store,
@@ -233,6 +243,7 @@ impl Console {
             node_id,
             node_name_at_start: options.node_name,
             live,
+            engines: Mutex::default(),
             plans,
             channels,
             locks,
@@ -253,7 +264,10 @@ impl Console {
             user: superuser.id,
             user_name: superuser.name.clone(),
             superuser: true,
+            user_sessions_max: None,
+            client_sessions_max: None,
             client: None,
+            local: None,
             database: None,
             version: Version::V3_0,
             vertica: None,
@@ -341,6 +355,23 @@ impl Console {
                 self.live.login_failed(self.node_id, peer.to_string(), report.message);
             }
         }
+    }
+
+    /// An engine that nobody needs, if there is one with these limits.
+    fn idle_engine(&self, limits: QueryLimits) -> Option<Queries> {
+        let mut engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = engines.iter().position(|engine| engine.limits() == limits)?;
+        Some(engines.swap_remove(at))
+    }
+
+    /// Takes back the engine of a session that has nothing left to read.
+    fn keep_engine(&self, engine: Queries) {
+        let mut engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
+        if engines.len() >= ENGINES_MAX {
+            // The last that came have the limits that are in use.
+            engines.remove(0);
+        }
+        engines.push(engine);
     }
 
     /// How many clients are logged in.

@@ -6,12 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use switchyard_catalog::NodeId;
 use switchyard_engine::{
-    ClientCertificate, HostInterface, Live, LiveSession, LiveTls, LoginFailure, ProcessSetting, ServerCertificate,
-    WorkloadDecision,
+    ClientCertificate, HostInterface, Lazy, Live, LiveSession, LiveTls, LoginFailure, ProcessSetting,
+    ServerCertificate, WorkloadDecision,
 };
-use switchyard_session::{SessionEntry, SessionState, Tls, TlsFacts, TlsStatus};
+use switchyard_session::{Registry, SessionEntry, SessionState, Tls, TlsFacts, TlsStatus};
 
-use crate::members::Members;
+use crate::members::{Here, Members};
 use crate::query_log::QueryLog;
 use crate::router::Router;
 
@@ -82,28 +82,37 @@ impl LiveState {
         failures.push_back(LoginFailure { node, time_us: now_us(), client, reason });
     }
 
-    /// All of it now, with what the other members of the process remember.
-    pub(crate) fn now(&self, node: Option<NodeId>, members: &Members, router: &Router, tls: Option<&Tls>) -> Live {
-        let here = members.here();
-        let lives = || here.iter().map(|member| &member.live);
-        let mut ended_sessions: Vec<_> = lives().flat_map(|live| copied(&live.ended)).collect();
-        ended_sessions.sort_by_key(|(_, end_us)| *end_us);
-        let mut login_failures: Vec<_> = lives().flat_map(|live| copied(&live.failures)).collect();
-        login_failures.sort_by_key(|failure| failure.time_us);
-        let mut workload_decisions: Vec<_> = lives().flat_map(|live| copied(&live.workloads)).collect();
-        workload_decisions.sort_by_key(|decision| decision.time_us);
+    /// All of it, with what the other members of the process remember: each part is read when it is asked for.
+    pub(crate) fn now(
+        &self,
+        node: Option<NodeId>,
+        members: &Arc<Members>,
+        router: &Router,
+        registry: &Arc<Registry>,
+        tls: Option<&Tls>,
+    ) -> Live {
         Live {
             node,
             start_us: self.start_us,
-            sessions: members.sessions().iter().map(|(node, entry)| shown(Some(*node), entry)).collect(),
-            ended_sessions,
-            login_failures,
+            sessions: {
+                let members = Arc::clone(members);
+                Lazy::new(move || members.sessions().iter().map(|(node, entry)| shown(Some(*node), entry)).collect())
+            },
+            ended_sessions: lazy(members, |live| &live.ended, |(_, end_us)| *end_us),
+            login_failures: lazy(members, |live| &live.failures, |failure| failure.time_us),
             node_events: members.events(),
             turns: Arc::clone(&router.turns),
             rule_counters: Arc::clone(&members.counters),
-            routed: members.routed.all(),
-            interfaces: interfaces(),
-            workload_decisions,
+            routed: {
+                let members = Arc::clone(members);
+                Lazy::new(move || members.routed.all())
+            },
+            interfaces: Lazy::new(interfaces),
+            workload_decisions: lazy(members, |live| &live.workloads, |decision| decision.time_us),
+            work: {
+                let (counters, registry) = (Arc::clone(&self.query_log.counters), Arc::clone(registry));
+                Lazy::new(move || counters.work(now_us(), registry.logins()))
+            },
             process_settings: Arc::clone(&self.process_settings),
             certificate: tls.map(shown_certificate),
             cursors: Arc::default(),
@@ -115,8 +124,21 @@ impl LiveState {
     }
 }
 
-fn copied<T: Clone>(kept: &Mutex<VecDeque<T>>) -> Vec<T> {
-    kept.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+/// What the members of the process remember, the oldest first, read when it is asked for.
+fn lazy<T: Clone + Send + 'static>(
+    members: &Arc<Members>,
+    part: fn(&LiveState) -> &Mutex<VecDeque<T>>,
+    time_us: fn(&T) -> i64,
+) -> Lazy<Vec<T>> {
+    let members = Arc::clone(members);
+    Lazy::new(move || {
+        let kept = |member: Here| -> Vec<T> {
+            part(&member.live).lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        };
+        let mut all: Vec<T> = members.here().into_iter().flat_map(kept).collect();
+        all.sort_by_key(time_us);
+        all
+    })
 }
 
 /// A session as `SESSIONS` shows it.
@@ -130,6 +152,9 @@ pub(crate) fn shown(node: Option<NodeId>, entry: &SessionEntry) -> LiveSession {
         process_id: i64::from(entry.process_id),
         user: entry.user_name.to_string(),
         client: entry.client.map_or_else(|| "[local]".to_owned(), |client| client.to_string()),
+        local: entry.local,
+        database: entry.database.clone(),
+        state_since_us: activity.state_since_us,
         login_us: entry.login_time_us,
         label: activity.label,
         application: activity.application,

@@ -42,7 +42,9 @@ where
     let Client { stream, leftover, database, parameters, session: place, .. } = client;
     let entry = Arc::clone(place.entry());
     let secret = place.secret().to_vec();
-    let mut line = Line::new(stream, leftover, Arc::clone(&entry));
+    let counters = Arc::clone(&console.live.query_log.counters);
+    let message_bytes_max = console.context.limits.message_bytes_max;
+    let mut line = Line::new(stream, leftover, Arc::clone(&entry), counters, message_bytes_max);
     let opened = check_database(&console, database.as_deref(), parameters)
         .and_then(|parameters| vertica::open(Arc::clone(&console), place, parameters));
     let (session, warnings) = match opened {
@@ -75,6 +77,9 @@ where
     debug!(error = &ended as &dyn std::error::Error, session = entry.id, "session ended");
 }
 
+/// The console's other name: what watches pgbouncer asks there.
+const PGBOUNCER: &str = "pgbouncer";
+
 /// The console is the database of the cluster's own name; `name@workload` names a workload too (`design.md` §3).
 fn check_database(
     console: &Console,
@@ -88,7 +93,7 @@ fn check_database(
         Some((name, workload)) => (name, Some(workload)),
         None => (named, None),
     };
-    if name.to_lowercase() != own.folded() {
+    if name.to_lowercase() != own.folded() && name != PGBOUNCER {
         return Err(ClientError::new(SqlState::InvalidCatalogName, format!("database \"{name}\" does not exist"))
             .with_hint(format!("The console is the database \"{own}\".")));
     }
@@ -134,7 +139,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
                 Ok(message) => message,
                 Err(ended) => return ended,
             };
-            if let Err(ended) = self.message(kind, &body).await {
+            // In a box of its own: what answering takes is not held while the client is silent.
+            if let Err(ended) = Box::pin(self.message(kind, &body)).await {
                 return ended;
             }
         }
@@ -210,6 +216,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     async fn ready(&mut self) -> Result<(), Ended> {
         if !self.session.in_transaction() {
             self.portals.retain(|_, portal| portal.facts.outlives);
+            if self.portals.is_empty() {
+                self.session.release();
+            }
             while let Some(notification) = self.session.listening.pending() {
                 self.notify(&notification);
             }

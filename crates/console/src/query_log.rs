@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use futures::stream::{BoxStream, Stream, StreamExt};
 use switchyard_engine::{LoggedStatement, QueryError, Scalar};
 
+use crate::counters::Counters;
 use crate::live::now_us;
 
 /// How much of a statement's text is kept, in bytes.
@@ -19,6 +20,8 @@ const STATEMENT_BYTES_MAX: usize = 4_096;
 pub(crate) struct QueryLog {
     statements: Mutex<VecDeque<Arc<LoggedStatement>>>,
     number_next: AtomicU64,
+    /// All statements, whether they are kept or not.
+    pub(crate) counters: Arc<Counters>,
 }
 
 /// Which ended statements are kept.
@@ -35,6 +38,7 @@ impl QueryLog {
     pub(crate) fn new(start_us: i64) -> Self {
         Self {
             statements: Mutex::default(),
+            counters: Arc::new(Counters::new(start_us)),
             number_next: AtomicU64::new(u64::try_from(start_us).unwrap_or_default().saturating_mul(1_000)),
         }
     }
@@ -100,6 +104,7 @@ impl Running {
         if statement.start_cost_us == 0 {
             statement.start_cost_us = statement.duration_us;
         }
+        self.log.counters.statement(statement.duration_us);
         let long = self.keep.duration_us_min.is_some_and(|least| statement.duration_us >= least);
         if long || statement.failure.is_some() {
             self.log.add(statement, self.keep.statements_max);

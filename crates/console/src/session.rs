@@ -47,6 +47,8 @@ pub(crate) struct Session {
     pub(crate) listening: Listening,
     effects: Arc<Effects>,
     locks: Locks,
+    /// When the transaction began, or the statement outside of one, in microseconds since 1970-01-01 UTC.
+    unit_begin_us: Option<i64>,
 }
 
 /// The advisory locks of one session, which end with it.
@@ -149,9 +151,23 @@ impl Session {
             listening,
             effects: Arc::default(),
             locks,
+            unit_begin_us: None,
         };
         session.show_activity();
         Ok((session, warnings))
+    }
+
+    /// The session waits outside of a transaction, with no result open: another may have what it needs for queries only.
+    pub(crate) fn release(&mut self) {
+        self.running = None;
+        if let Some(begin_us) = self.unit_begin_us.take() {
+            self.console.live.query_log.counters.transaction(begin_us, now_us());
+        }
+        match self.queries.take() {
+            Some(queries) if queries.is_idle() => self.console.keep_engine(queries),
+            // Something runs there that nobody waits for: it ends with it.
+            _ => {}
+        }
     }
 
     /// Settings the client must be told of.
@@ -389,6 +405,7 @@ impl Session {
         self.place.begin_statement(text.as_str());
         let running = self.begin_logging(text, statement);
         self.running = Some(Arc::clone(&running));
+        self.unit_begin_us.get_or_insert_with(now_us);
         running
     }
 
@@ -887,6 +904,7 @@ impl Session {
             self.console.node_id,
             &self.console.members,
             &self.console.router,
+            &self.console.context.registry,
             self.console.context.tls.as_deref(),
         );
         let live = Live {
@@ -945,11 +963,16 @@ impl Session {
             Some(queries) if queries.limits() == limits => {
                 queries.read(snapshot);
             }
-            stale => {
-                *stale = Some(
-                    Queries::new(snapshot, limits, Arc::clone(&self.console.plans)).map_err(|error| error.told(""))?,
-                )
-            }
+            stale => match self.console.idle_engine(limits) {
+                Some(queries) => {
+                    queries.read(snapshot);
+                    *stale = Some(queries);
+                }
+                None => {
+                    let plans = Arc::clone(&self.console.plans);
+                    *stale = Some(Queries::new(snapshot, limits, plans).map_err(|error| error.told(""))?);
+                }
+            },
         }
         self.queries.as_ref().ok_or_else(|| ClientError::new(SqlState::InternalError, "no query engine"))
     }
@@ -990,6 +1013,11 @@ impl Session {
         }
         // A mistake is told when the statement runs, as PostgreSQL does with its own management statements.
         let rows = match self.plan(statement) {
+            Ok(Plan::Query(statement)) => {
+                let snapshot = self.snapshot(&statement).await?;
+                let described = self.queries(snapshot)?.describe(&statement, declared).await;
+                return described.map_err(|error| error.told(source));
+            }
             Ok(Plan::Rows(rows) | Plan::Order(_, rows)) => Some(rows),
             Ok(Plan::Changes(changes)) => changes.answer,
             Ok(Plan::Session(step)) => step.answer,

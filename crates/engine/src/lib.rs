@@ -20,8 +20,9 @@ pub use locks::{AdvisoryLocks, LockFault, LockKey, LockMode, LockRow};
 pub use routed::{Candidates, RoutedConnection};
 pub use session_state::{Login, SessionChange, SessionState, WorkloadWish, statement_time_ms};
 pub use snapshot::{
-    ClientCertificate, CursorRow, HistoryRow, HostInterface, Live, LiveSession, LiveTls, LoggedStatement, LoginFailure,
-    NodeEvent, PreparedRow, ProcessSetting, ServerCertificate, Snapshot, WorkloadDecision, node_states,
+    ClientCertificate, CursorRow, HistoryRow, HostInterface, Lazy, Live, LiveSession, LiveTls, LoggedStatement,
+    LoginFailure, NodeEvent, PreparedRow, ProcessSetting, ServerCertificate, Snapshot, Traffic, Work, WorkloadDecision,
+    node_states,
 };
 pub use sql::{
     Described, Needs, OutputColumn, Parameter, PgType, PlanCache, Queries, QueryError, QueryLimits, QueryRows, Scalar,

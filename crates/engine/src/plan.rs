@@ -264,7 +264,10 @@ fn dispatch(statement: &Statement, context: &PlanContext<'_>) -> Result<Plan, Pl
         | Statement::Listen(_)
         | Statement::Unlisten(_)
         | Statement::Notify { .. } => Ok(Plan::SessionObject),
-        Statement::Show(show) => crate::show::plan(show, context).map(Plan::Rows),
+        Statement::Show(show) => match crate::show::of_table(show) {
+            Some(query) => Ok(Plan::Query(query)),
+            None => crate::show::plan(show, context).map(Plan::Rows),
+        },
         Statement::Function { function, typed, arguments, alias } => {
             let column = alias.as_ref().map_or(typed.as_str(), |alias| alias.0.as_str());
             function::plan(*function, column, arguments, context)

@@ -403,6 +403,15 @@ pub fn int_of(name: &str, session: &SessionState, catalog: &Catalog) -> i64 {
     value_of(name, session, catalog).parse().unwrap_or_default()
 }
 
+/// How many clients a node lets in: `MaxClientSessions` of the node, or of the database. Where it was set at neither,
+/// the process's own limit is the only one.
+pub fn client_sessions_max(catalog: &Catalog, node: Option<NodeId>) -> Option<usize> {
+    let setting = declaration("MaxClientSessions").ok()?;
+    let of_node = node.and_then(|node| catalog.setting(SettingLevel::Node(node), setting.name));
+    let set = of_node.or_else(|| catalog.setting(SettingLevel::Database, setting.name))?;
+    set.value.parse().ok()
+}
+
 /// A setting's value for the whole cluster, where there is no session; `None` for a name that is not declared.
 pub fn database_value(name: &str, catalog: &Catalog) -> Option<String> {
     let setting = declaration(name).ok()?;

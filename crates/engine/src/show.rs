@@ -3,12 +3,13 @@
 //! Vertica's order, then the rest by name.
 
 use switchyard_catalog::{Catalog, Name, NodeId, RoleId, SettingLevel, UserId};
-use switchyard_dialect::{Ident, Selection, Show};
+use switchyard_dialect::{Ident, Selection, Show, Statement};
 
 use crate::error::PlanError;
 use crate::plan::{PlanContext, Rows, words_database};
 use crate::session_state::{SessionState, access};
 use crate::settings::{self, Declaration, Family, Level, SETTINGS, SettingError};
+use crate::tables::pgbouncer;
 
 /// What others than superusers see instead of values that are not for them.
 pub const MASK: &str = "********";
@@ -35,6 +36,16 @@ const SESSION_ROWS: [&str; 16] = [
 
 /// The words of SHOW that are no settings.
 const WORDS: [&str; 4] = ["enabled roles", "available roles", "workload", "available workloads"];
+
+/// The query that a SHOW in pgbouncer's words stands for.
+pub(crate) fn of_table(show: &Show) -> Option<Box<sqlparser::ast::Statement>> {
+    let Show::Parameter(word) = show else { return None };
+    let (_, table) = pgbouncer::WORDS.iter().find(|(own, _)| own.eq_ignore_ascii_case(&word.0))?;
+    match switchyard_dialect::parse(&format!("SELECT * FROM switchyard.{table}")).ok()?.pop()?.statement {
+        Statement::Sql(query) => Some(query),
+        _ => None,
+    }
+}
 
 /// Answers a SHOW.
 pub(crate) fn plan(show: &Show, context: &PlanContext<'_>) -> Result<Rows, PlanError> {

@@ -1,8 +1,10 @@
 //! What a query sees: one catalog version and the live state, fixed when the statement starts.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::sync::Arc;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
 
 use switchyard_catalog::{Catalog, Name, NodeId, NodeState, NodeStates, RuleCounters, Turns};
 
@@ -41,6 +43,12 @@ pub struct LiveSession {
     pub user: String,
     /// `ip:port`.
     pub client: String,
+    /// Where the client has called, where that is known.
+    pub local: Option<SocketAddr>,
+    /// The database named at startup; none when none was.
+    pub database: Option<String>,
+    /// Since when it does what it does.
+    pub state_since_us: i64,
     /// Microseconds since 1970-01-01 UTC.
     pub login_us: i64,
     /// Set by the client.
@@ -298,6 +306,74 @@ pub struct HostInterface {
     pub prefix_length: u8,
 }
 
+/// A part of the live state that is read when a query first looks at it: most look at none of them.
+#[derive(Clone)]
+pub struct Lazy<T>(Arc<LazyLock<T, Box<dyn FnOnce() -> T + Send>>>);
+
+impl<T> Lazy<T> {
+    /// What this gives when it is first called for.
+    pub fn new(read: impl FnOnce() -> T + Send + 'static) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(read))))
+    }
+}
+
+impl<T: Default + 'static> Default for Lazy<T> {
+    fn default() -> Self {
+        Self::new(T::default)
+    }
+}
+
+impl<T> Deref for Lazy<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> fmt::Debug for Lazy<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Lazy")
+    }
+}
+
+impl<'a, T> IntoIterator for &'a Lazy<Vec<T>> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// What the sessions of this member have done since it started, and how much of it a second lately.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Transactions; a statement outside of one counts as one.
+    pub transactions: u64,
+    /// Statements.
+    pub statements: u64,
+    /// Bytes that clients sent.
+    pub received_bytes: u64,
+    /// Bytes that clients were sent.
+    pub sent_bytes: u64,
+    /// How long the transactions took, in microseconds.
+    pub transaction_us: u64,
+    /// How long the statements took, in microseconds.
+    pub statement_us: u64,
+}
+
+/// The logins and the clients' work, as pgbouncer's SHOW tells of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Work {
+    /// Since the start.
+    pub total: Traffic,
+    /// A second in the last period; times are those of one transaction or statement.
+    pub average: Traffic,
+    /// Logins under way.
+    pub logins: usize,
+}
+
 /// What is not in the catalog: filled by the member that answers.
 #[derive(Debug, Clone, Default)]
 pub struct Live {
@@ -306,11 +382,11 @@ pub struct Live {
     /// When the member started, in microseconds since 1970-01-01 UTC.
     pub start_us: i64,
     /// All sessions of the members that the process runs.
-    pub sessions: Vec<LiveSession>,
+    pub sessions: Lazy<Vec<LiveSession>>,
     /// Sessions that ended, the newest last; bounded.
-    pub ended_sessions: Vec<(LiveSession, i64)>,
+    pub ended_sessions: Lazy<Vec<(LiveSession, i64)>>,
     /// Logins that failed, the newest last; bounded.
-    pub login_failures: Vec<LoginFailure>,
+    pub login_failures: Lazy<Vec<LoginFailure>>,
     /// State changes, the newest last; bounded.
     pub node_events: Vec<NodeEvent>,
     /// Whose turn it is in each load balance group.
@@ -318,11 +394,13 @@ pub struct Live {
     /// How often each routing rule decided.
     pub rule_counters: Arc<RuleCounters>,
     /// Connections that a decision was made for, the newest last; bounded.
-    pub routed: Vec<Arc<RoutedConnection>>,
+    pub routed: Lazy<Vec<Arc<RoutedConnection>>>,
     /// The host's interfaces.
-    pub interfaces: Vec<HostInterface>,
+    pub interfaces: Lazy<Vec<HostInterface>>,
     /// Workloads that began or ceased to apply, the newest last; bounded.
-    pub workload_decisions: Vec<WorkloadDecision>,
+    pub workload_decisions: Lazy<Vec<WorkloadDecision>>,
+    /// What clients have done.
+    pub work: Lazy<Work>,
     /// How the process was started.
     pub process_settings: Arc<[ProcessSetting]>,
     /// The certificate shown to clients; none without TLS.

@@ -171,6 +171,11 @@ impl Queries {
         self.0.limits
     }
 
+    /// Whether nothing runs in it any more.
+    pub fn is_idle(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     /// What the next statements see.
     pub fn read(&self, snapshot: Arc<Snapshot>) {
         *self.0.current.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;

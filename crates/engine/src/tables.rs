@@ -5,6 +5,7 @@ mod access;
 mod hologres;
 mod information_schema;
 pub(crate) mod pg_catalog;
+pub(crate) mod pgbouncer;
 mod routing;
 mod rows;
 mod switchyard;
@@ -226,6 +227,7 @@ pub fn all() -> impl Iterator<Item = &'static SystemTable> {
         switchyard::TABLES,
         access::TABLES,
         routing::TABLES,
+        pgbouncer::TABLES,
         pg_catalog::TABLES,
         pg_catalog::EMPTY,
         information_schema::TABLES,

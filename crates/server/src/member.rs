@@ -48,9 +48,10 @@ impl Member {
     pub(crate) fn handle(self: Arc<Self>, stream: TcpStream, peer: Peer) -> impl Future<Output = ()> + Send + 'static {
         let established = Arc::clone(&self.console).establish(stream, peer);
         async move {
-            match established.await {
-                Some(Established::Elsewhere(elsewhere)) => self.pass_on(*elsewhere).await,
-                Some(established) => self.serve(established, peer).await,
+            // In boxes: what a login needs is not held as long as the session lasts.
+            match Box::pin(established).await {
+                Some(Established::Elsewhere(elsewhere)) => Box::pin(self.pass_on(*elsewhere)).await,
+                Some(established) => Box::pin(self.serve(established, peer)).await,
                 None => {}
             }
         }

@@ -81,6 +81,8 @@ settings! {
     login_time_ms_max: Bounded<100, 3_600_000>, from [Flag Variable File], for [Serve], text "60000";
     /// The longest startup packet, in bytes.
     startup_bytes_max: Bounded<1_000, 1_000_000>, from [Flag Variable File], for [Serve], text "10000";
+    /// The longest message of a client that has logged in, in bytes: a statement, or its values.
+    message_bytes_max: Bounded<65_536, 1_000_000_000>, from [Flag Variable File], for [Serve], text "17825792";
     /// How long the first failed login from an address waits for its answer, in milliseconds. Each further one waits
     /// twice as long.
     throttle_delay_ms_min: Bounded<0, 3_600_000>, from [Flag Variable File], for [Serve], text "100";
@@ -184,6 +186,7 @@ impl Settings {
             logins_max: self.logins_max.count(),
             connections_max: self.connections_max.count(),
             connections_reserved: self.connections_reserved.count(),
+            message_bytes_max: self.message_bytes_max.count(),
             throttle_delay_ms_min: self.throttle_delay_ms_min.0,
             throttle_delay_ms_max: self.throttle_delay_ms_max.0,
             throttle_window_ms: self.throttle_window_ms.0,

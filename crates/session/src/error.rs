@@ -88,6 +88,20 @@ pub enum SessionError {
         /// How many.
         connections_reserved: usize,
     },
+    /// As many clients are here as the operator lets in.
+    #[error("New session rejected due to limit, already {sessions_max} sessions active")]
+    ClientSessionsMax {
+        /// The limit.
+        sessions_max: usize,
+    },
+    /// The user has as many sessions as he may have.
+    #[error("too many connections for user \"{user}\"")]
+    UserSessionsMax {
+        /// The user.
+        user: Name,
+        /// The limit.
+        sessions_max: usize,
+    },
     /// No authentication record is for this login.
     #[error("no authentication record for {login}")]
     RecordMissing {
@@ -161,6 +175,8 @@ impl SessionError {
             Self::ConnectionsReserved { connections_reserved } => {
                 report.with_detail(limit("connections_reserved", connections_reserved))
             }
+            Self::ClientSessionsMax { sessions_max } => report.with_detail(limit("MaxClientSessions", sessions_max)),
+            Self::UserSessionsMax { sessions_max, .. } => report.with_detail(limit("MAXCONNECTIONS", sessions_max)),
             Self::Wire(WireError::PacketLength { bytes_max, .. }) => {
                 report.with_detail(limit("startup_bytes_max", bytes_max))
             }
@@ -181,9 +197,11 @@ impl SessionError {
             | Self::PasswordExpected(_)
             | Self::MessageUnexpected(_) => SqlState::ProtocolViolation,
             Self::Replication => SqlState::FeatureNotSupported,
-            Self::LoginsMax { .. } | Self::ConnectionsMax { .. } | Self::ConnectionsReserved { .. } => {
-                SqlState::TooManyConnections
-            }
+            Self::LoginsMax { .. }
+            | Self::ConnectionsMax { .. }
+            | Self::ConnectionsReserved { .. }
+            | Self::ClientSessionsMax { .. }
+            | Self::UserSessionsMax { .. } => SqlState::TooManyConnections,
             Self::UserMissing
             | Self::RecordMissing { .. }
             | Self::Rejected { .. }

@@ -292,12 +292,16 @@ where
     let application = named("application_name").or(named("client_label")).unwrap_or_default().to_owned();
     let login =
         Login { peer, user_name, database: database.as_deref(), channel: channel.as_ref(), vertica: wishes.is_some() };
-    let Authenticated { user, method, record, client_key } = authenticate(connection, &login, context).await?;
+    let Authenticated { user, method, record, client_key, client_sessions_max } =
+        authenticate(connection, &login, context).await?;
     let new = NewSession {
         user: user.id,
         user_name: user.name.clone(),
         superuser: user.superuser,
+        user_sessions_max: user.limits.max_connections.map(|(most, _)| usize::try_from(most).unwrap_or(usize::MAX)),
+        client_sessions_max,
         client: peer.address(),
+        local: peer.local(),
         database: database.clone(),
         version,
         vertica: wishes,
@@ -362,6 +366,7 @@ struct Authenticated {
     method: AuthenticationMethod,
     record: Option<Arc<Authentication>>,
     client_key: Option<ClientKey>,
+    client_sessions_max: Option<usize>,
 }
 
 async fn authenticate<S>(
@@ -373,7 +378,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let request = LoginRequest { user: login.user_name, peer: login.peer, tls: login.channel.is_some() };
-    let LoginDecision { attempts, user } = (context.authenticate)(&request);
+    let LoginDecision { attempts, user, client_sessions_max } = (context.authenticate)(&request);
     let mut failure = SessionError::RecordMissing { login: login.described() };
     for Attempt { method, record } in attempts {
         let user = user.clone();
@@ -406,7 +411,7 @@ where
             connection.flush().await?;
             return Err(SessionError::PasswordExpired(user.name.clone()));
         }
-        return Ok(Authenticated { user, method, record, client_key });
+        return Ok(Authenticated { user, method, record, client_key, client_sessions_max });
     }
     Err(failure)
 }

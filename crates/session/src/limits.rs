@@ -17,6 +17,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// How many of them are kept for superusers.
     pub connections_reserved: usize,
+    /// The longest message of a client that has logged in, in bytes.
+    pub message_bytes_max: usize,
     /// How long the first failed login from an address waits for its answer, in milliseconds. Each further one waits
     /// twice as long.
     pub throttle_delay_ms_min: u64,
@@ -36,6 +38,7 @@ impl Default for Limits {
             logins_max: 1_000,
             connections_max: 10_000,
             connections_reserved: 3,
+            message_bytes_max: 17 * 1024 * 1024,
             throttle_delay_ms_min: 100,
             throttle_delay_ms_max: 5_000,
             throttle_window_ms: 600_000,

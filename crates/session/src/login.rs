@@ -47,6 +47,11 @@ impl Peer {
         self.address
     }
 
+    /// Where it has called, where that is known.
+    pub fn local(self) -> Option<SocketAddr> {
+        self.local
+    }
+
     pub(crate) fn ip(self) -> Option<IpAddr> {
         self.address.map(|address| address.ip())
     }
@@ -99,6 +104,8 @@ pub struct LoginDecision {
     pub attempts: Vec<Attempt>,
     /// The user; or why no password will do, which the client is not told.
     pub user: Result<Arc<User>, PasswordFailure>,
+    /// How many clients the operator lets in, if there is such a limit.
+    pub client_sessions_max: Option<usize>,
 }
 
 /// Decides a login.
@@ -116,7 +123,7 @@ pub fn decide_login(catalog: &Catalog, request: &LoginRequest<'_>) -> LoginDecis
         attempts.push(Attempt { method: AuthenticationMethod::Hash, record: None });
         user = user.and(Err(PasswordFailure::RecordMissing));
     }
-    LoginDecision { attempts, user }
+    LoginDecision { attempts, user, client_sessions_max: None }
 }
 
 /// What unknown users are made to look like known ones with: from what the catalog keeps of the first superuser's

@@ -22,6 +22,9 @@ use crate::error::SessionError;
 use crate::limits::Limits;
 use crate::tls::TlsFacts;
 
+/// How many sessions superusers may have beyond `MaxClientSessions` (`reference/vertica-sql.md` §5.5).
+const SUPERUSER_SESSIONS: usize = 5;
+
 /// The live sessions of this member.
 #[derive(Debug)]
 pub struct Registry {
@@ -33,6 +36,8 @@ pub struct Registry {
     logins_next: AtomicU64,
     /// Shared with the other members of the process: an id is never used twice.
     number_next: Arc<AtomicU64>,
+    /// Held while the sessions of one user are counted and another is taken in.
+    admission: Mutex<()>,
 }
 
 /// What is known of a session when it begins.
@@ -44,8 +49,14 @@ pub struct NewSession {
     pub user_name: Name,
     /// Whether the user may have a reserved connection.
     pub superuser: bool,
+    /// How many sessions the user may have, if the catalog says so.
+    pub user_sessions_max: Option<usize>,
+    /// How many clients may be here, if the catalog says so; superusers may be a few more.
+    pub client_sessions_max: Option<usize>,
     /// The client's address and port; `None` on a Unix socket.
     pub client: Option<SocketAddr>,
+    /// Where the client has called, where that is known.
+    pub local: Option<SocketAddr>,
     /// The database named at startup.
     pub database: Option<String>,
     /// The protocol spoken: it decides how long the key for cancelling is.
@@ -77,6 +88,8 @@ pub struct SessionEntry {
     pub user_name: Name,
     /// The client's address and port; `None` on a Unix socket.
     pub client: Option<SocketAddr>,
+    /// Where the client has called, where that is known.
+    pub local: Option<SocketAddr>,
     /// The database named at startup.
     pub database: Option<String>,
     /// The protocol spoken.
@@ -190,6 +203,7 @@ impl Registry {
             logins: Mutex::new(BTreeMap::new()),
             logins_next: AtomicU64::new(0),
             number_next,
+            admission: Mutex::new(()),
         })
     }
 
@@ -240,7 +254,9 @@ impl Registry {
         limits: &Limits,
         rng: &mut impl CryptoRng,
     ) -> Result<Session, SessionError> {
-        self.count_session(new.superuser, limits)?;
+        // Of two logins of one user only one may take his last place.
+        let _alone = new.user_sessions_max.map(|_| self.admission.lock().unwrap_or_else(PoisonError::into_inner));
+        self.count_session(&new, limits)?;
         // Vertica's clients read four bytes, whatever the version.
         let secret_bytes = if new.vertica.is_none() && new.version >= Version::V3_2 { 32 } else { 4 };
         let (mut process_id, secret) = match new.given {
@@ -259,6 +275,7 @@ impl Registry {
                 user: new.user,
                 user_name: new.user_name,
                 client: new.client,
+                local: new.local,
                 database: new.database,
                 version: new.version,
                 vertica: new.vertica,
@@ -292,10 +309,21 @@ impl Registry {
         }
     }
 
-    fn count_session(&self, superuser: bool, limits: &Limits) -> Result<(), SessionError> {
-        let reserved = if superuser { 0 } else { limits.connections_reserved };
+    fn count_session(&self, new: &NewSession, limits: &Limits) -> Result<(), SessionError> {
+        if let Some(sessions_max) = new.user_sessions_max {
+            let own = self.sessions.iter().filter(|entry| entry.user == new.user).count();
+            if own >= sessions_max {
+                return Err(SessionError::UserSessionsMax { user: new.user_name.clone(), sessions_max });
+            }
+        }
+        let reserved = if new.superuser { 0 } else { limits.connections_reserved };
         let room = limits.connections_max.saturating_sub(reserved);
-        let Err(count) = count_below(&self.sessions_count, room) else { return Ok(()) };
+        let above = if new.superuser { SUPERUSER_SESSIONS } else { 0 };
+        let admitted = new.client_sessions_max.map_or(usize::MAX, |sessions_max| sessions_max.saturating_add(above));
+        let Err(count) = count_below(&self.sessions_count, room.min(admitted)) else { return Ok(()) };
+        if let Some(sessions_max) = new.client_sessions_max.filter(|_| count >= admitted) {
+            return Err(SessionError::ClientSessionsMax { sessions_max });
+        }
         Err(if count < limits.connections_max {
             SessionError::ConnectionsReserved { connections_reserved: limits.connections_reserved }
         } else {

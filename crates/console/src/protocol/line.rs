@@ -10,10 +10,8 @@ use switchyard_wire::{WireError, frame};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
+use crate::counters::Counters;
 use crate::error::{put_error, put_notice, terminated};
-
-/// The longest message a client may send, in bytes: a statement of 16 MiB and its frame.
-pub(crate) const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024 + 1024;
 
 /// How much is read at once, in bytes.
 const READ_BYTES: usize = 8 * 1024;
@@ -55,7 +53,9 @@ impl Ended {
             {
                 let message = format!("message of {length} bytes is longer than {bytes_max} bytes");
                 Some(
-                    ClientError::new(SqlState::ProgramLimitExceeded, message).with_hint("Split the statement.").fatal(),
+                    ClientError::new(SqlState::ProgramLimitExceeded, message)
+                        .with_hint("The setting message_bytes_max of the process sets this limit.")
+                        .fatal(),
                 )
             }
             Self::Wire(error) => Some(ClientError::new(SqlState::ProtocolViolation, error.to_string()).fatal()),
@@ -92,12 +92,20 @@ pub(crate) struct Line<S> {
     /// What is to be sent.
     pub(crate) out: BytesMut,
     entry: Arc<SessionEntry>,
+    counters: Arc<Counters>,
+    message_bytes_max: usize,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
     /// A stream of which `leftover` has been read already.
-    pub(crate) fn new(stream: S, leftover: BytesMut, entry: Arc<SessionEntry>) -> Self {
-        Self { stream, read: leftover, out: BytesMut::new(), entry }
+    pub(crate) fn new(
+        stream: S,
+        leftover: BytesMut,
+        entry: Arc<SessionEntry>,
+        counters: Arc<Counters>,
+        message_bytes_max: usize,
+    ) -> Self {
+        Self { stream, read: leftover, out: BytesMut::new(), entry, counters, message_bytes_max }
     }
 
     /// The next message: its type and its body.
@@ -105,7 +113,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         let entry = Arc::clone(&self.entry);
         loop {
             // The length is looked at before there is memory for it.
-            if let Some(header) = frame(&self.read, MESSAGE_BYTES_MAX)?
+            if let Some(header) = frame(&self.read, self.message_bytes_max)?
                 && header.body(&self.read).is_some()
             {
                 let mut message = self.read.split_to(header.len);
@@ -121,6 +129,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
             if count == 0 {
                 return Err(Ended::Closed);
             }
+            self.counters.received(count);
         }
     }
 
@@ -150,6 +159,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
     }
 
     async fn send(&mut self) -> std::io::Result<()> {
+        self.counters.sent(self.out.len());
         self.stream.write_all_buf(&mut self.out).await?;
         self.stream.flush().await
     }

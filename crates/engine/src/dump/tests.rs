@@ -83,9 +83,10 @@ fn members_are_expected_to_join_by_themselves() {
         "CREATE SUBCLUSTER sc; ALTER SUBCLUSTER sc ADD NODE m1; CREATE NETWORK ADDRESS a ON m1 WITH '10.9.0.1'",
         "CREATE SUBCLUSTER sc; ALTER SUBCLUSTER sc SET DEFAULT",
         "CREATE SUBCLUSTER sc; ALTER SUBCLUSTER sc SET DEFAULT; ALTER SUBCLUSTER sc ADD NODE m1",
-        "CREATE SUBCLUSTER sc; ALTER SUBCLUSTER sc SET DEFAULT; DROP SUBCLUSTER default_subcluster CASCADE",
+        "CREATE SUBCLUSTER sc; ALTER SUBCLUSTER sc SET DEFAULT; \
+         SELECT promote_subcluster_to_primary('sc'); DROP SUBCLUSTER default_subcluster CASCADE",
         "CREATE SUBCLUSTER sc; ALTER SUBCLUSTER sc ADD NODE m1; CREATE SUBCLUSTER sd; ALTER SUBCLUSTER sd SET DEFAULT; \
-         DROP SUBCLUSTER default_subcluster CASCADE",
+         SELECT promote_subcluster_to_primary('sc'); DROP SUBCLUSTER default_subcluster CASCADE",
     ] {
         let mut first = Bench::new();
         first.catalog = member(&first.catalog, 1);

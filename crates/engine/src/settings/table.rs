@@ -102,7 +102,8 @@ pub static SETTINGS: &[Declaration] = &[
         int(0, 1000),
         "50",
         CLUSTER,
-        "Client sessions on each node; five more are kept for the superuser, who alone may log in when it is 0.",
+        "Client sessions on each node, once it is set; five more are kept for superusers, who alone may log in when it is \
+         0. Until then only connections_max counts.",
     )
     .superuser(),
     vertica(
@@ -289,6 +290,14 @@ pub static SETTINGS: &[Declaration] = &[
         "1000",
         CLUSTER,
         "How many ended statements a member keeps for hologres.hg_query_log.",
+    )
+    .superuser(),
+    ours(
+        "statement_bytes_max",
+        int(65_536, 1 << 30),
+        "16777216",
+        CLUSTER.and(Levels::USER),
+        "The longest string of statements, in bytes.",
     )
     .superuser(),
     ours(

@@ -57,6 +57,7 @@ fn context() -> Context {
         tls: None,
         routing: Routing::default(),
         authenticate: Box::new(move |request| LoginDecision {
+            client_sessions_max: None,
             attempts: attempts(match request.user {
                 "trusted" | "nobody" => vec![AuthenticationMethod::Trust],
                 "rejected" => vec![AuthenticationMethod::Reject, AuthenticationMethod::Trust],

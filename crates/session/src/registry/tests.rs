@@ -22,7 +22,10 @@ fn new(version: Version) -> NewSession {
         user: UserId(7),
         user_name: Name::parse("mira").unwrap(),
         superuser: false,
+        user_sessions_max: None,
+        client_sessions_max: None,
         client: None,
+        local: None,
         database: None,
         version,
         vertica: None,
@@ -149,4 +152,28 @@ fn activity_follows_statements_and_transactions() {
     session.begin_statement("COMMIT");
     session.end_statement(SessionState::Idle);
     assert_eq!(session.activity().transaction_since_us, None);
+}
+
+#[test]
+fn the_catalog_limits_sessions_too() {
+    let registry = Registry::new("host");
+    let register = |change: fn(&mut NewSession)| {
+        let mut session = new(Version::V3_0);
+        change(&mut session);
+        registry.register(session, &Limits::default(), &mut rand::rng())
+    };
+    let _first = register(|session| session.user_sessions_max = Some(1)).unwrap();
+    let refused = register(|session| session.user_sessions_max = Some(1)).unwrap_err();
+    assert_eq!(refused.to_string(), "too many connections for user \"mira\"");
+    let _other = register(|session| session.user = UserId(8)).unwrap();
+    let refused = register(|session| session.client_sessions_max = Some(2)).unwrap_err();
+    assert_eq!(refused.to_string(), "New session rejected due to limit, already 2 sessions active");
+    let superuser = |session: &mut NewSession| {
+        session.superuser = true;
+        session.client_sessions_max = Some(2);
+    };
+    let superusers: Vec<_> = (0..SUPERUSER_SESSIONS).map(|_| register(superuser).unwrap()).collect();
+    assert!(matches!(register(superuser), Err(SessionError::ClientSessionsMax { sessions_max: 2 })));
+    drop(superusers);
+    assert_eq!(registry.len(), 2);
 }

@@ -17,9 +17,11 @@ fn vertica_context() -> Context {
     let (user, others) = (Arc::new(user), context.authenticate);
     Context {
         authenticate: Box::new(move |request| match request.user {
-            "vera" => {
-                LoginDecision { attempts: attempts(vec![AuthenticationMethod::Hash]), user: Ok(Arc::clone(&user)) }
-            }
+            "vera" => LoginDecision {
+                attempts: attempts(vec![AuthenticationMethod::Hash]),
+                user: Ok(Arc::clone(&user)),
+                client_sessions_max: None,
+            },
             _ => others(request),
         }),
         ..context
@@ -130,6 +132,7 @@ async fn an_expired_password_is_told_so() {
     let expired = Arc::new(User { password_expired: true, ..User::clone(&verifiers(&request)) });
     let context = Context {
         authenticate: Box::new(move |_| LoginDecision {
+            client_sessions_max: None,
             attempts: attempts(vec![AuthenticationMethod::Hash]),
             user: Ok(Arc::clone(&expired)),
         }),
