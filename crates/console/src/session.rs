@@ -212,6 +212,11 @@ impl Session {
         }
     }
 
+    /// Whether the client speaks Vertica's protocol.
+    pub(crate) fn speaks_vertica(&self) -> bool {
+        self.place.vertica.is_some()
+    }
+
     fn show_activity(&mut self) {
         let workload = self.state.workload().map(Name::to_string);
         self.note_workload(workload.as_deref().unwrap_or_default());

@@ -117,6 +117,11 @@ impl LiveSession {
         self.startup.iter().find(|(name, _)| name == parameter).map_or("", |(_, value)| value.as_str())
     }
 
+    /// The process of the client, as Vertica's clients tell; of others, the one that serves it.
+    pub(crate) fn client_pid(&self) -> i64 {
+        self.told("client_pid").parse().unwrap_or(self.process_id)
+    }
+
     /// What the client calls itself: most of PostgreSQL's by `application_name`.
     pub(crate) fn client_type(&self) -> &str {
         match self.told("client_type") {

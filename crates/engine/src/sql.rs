@@ -26,6 +26,7 @@ mod provider;
 mod rewrite;
 mod session_functions;
 mod subquery;
+mod wide;
 mod widths;
 
 use std::collections::HashMap;
@@ -152,7 +153,8 @@ impl Queries {
             .with_create_default_catalog_and_schema(false)
             .with_default_catalog_and_schema(database, provider::DEFAULT_SCHEMA)
             .with_information_schema(false)
-            .with_target_partitions(1);
+            .with_target_partitions(1)
+            .with_batch_size(wide::BATCH_ROWS);
         config.options_mut().sql_parser.dialect = datafusion::config::Dialect::PostgreSQL;
         config.options_mut().sql_parser.map_string_types_to_utf8view = false;
         config.options_mut().sql_parser.collect_spans = true;
@@ -188,8 +190,12 @@ impl Queries {
     pub async fn describe(&self, statement: &Statement, declared: &[Option<PgType>]) -> Result<Described, QueryError> {
         let (engine, statement, declared) = (Arc::clone(&self.0), statement.clone(), declared.to_vec());
         let (deadline, limit) = self.0.deadline();
+        let place = within(deadline, limit, self.0.plans.place()).await?;
         let work = async move {
-            engine.describe(&statement, &declared).await.map_err(|error| places::located(error, &statement))
+            let described =
+                engine.describe(&statement, &declared).await.map_err(|error| places::located(error, &statement));
+            drop(place);
+            described
         };
         aside(deadline, limit, work).await?
     }
@@ -210,6 +216,13 @@ impl Queries {
                 let planning = async move {
                     let planned = engine.plan_to_execute(&statement, &values).await;
                     planned.map_err(|error| places::located(error, &statement))
+                };
+                let place = within(deadline, limit, self.0.plans.place()).await?;
+                let planning = async move {
+                    let planned = planning.await;
+                    // Held until it really ends, though nobody may wait for it any more.
+                    drop(place);
+                    planned
                 };
                 aside(deadline, limit, planning).await??
             }
@@ -304,6 +317,7 @@ impl Engine {
         // What runs apart reads the snapshot of now.
         let keep = keep && !apart.transformed;
         let optimized = state.optimize(&apart.data)?;
+        wide::check(&optimized, self.limits.memory_bytes_max)?;
         let columns = names::columns(statement, optimized.schema());
         let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
         // Every step yields now and then, not only those that read tables: a join of large inputs would otherwise hold its

@@ -69,7 +69,7 @@ settings! {
     tls_version_min: TlsVersion, from [Flag Variable File], for [Serve Check], text "1.2";
     /// The networks that balancers are in, such as `10.0.0.0/8`: a PROXY protocol header that comes from there says who
     /// the client is. From anywhere else one is refused.
-    proxy_networks: Networks, from [Flag Variable File], for [Serve], absent "none";
+    proxy_networks: Networks, from [Flag Variable File], for [Quickstart Serve], absent "none";
     /// The most sessions at a time.
     connections_max: Bounded<1, 1_000_000>, from [Flag Variable File], for [Serve], text "10000";
     /// How many of `connections_max` are kept for superusers.

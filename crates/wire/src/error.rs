@@ -31,6 +31,12 @@ pub enum WireError {
     /// The first bytes are a header by which a balancer says who the client is.
     #[error("a PROXY protocol header is accepted from trusted networks only")]
     ProxyHeader,
+    /// Such a header comes again, or after something else.
+    #[error("a PROXY protocol header is accepted once, before anything else")]
+    ProxyHeaderLate,
+    /// Such a header is for a client, and does not say where the client is.
+    #[error("the PROXY protocol header does not say what the client's address is")]
+    ProxyAddress,
     /// Another member could not prove that it is one.
     #[error("the other side does not know the secret of this cluster")]
     MemberProof,
@@ -81,7 +87,9 @@ impl WireError {
     pub fn sqlstate(&self) -> SqlState {
         match self {
             Self::Version(_) | Self::VersionVertica(_) | Self::DirectTls => SqlState::FeatureNotSupported,
-            Self::MemberProof | Self::ProxyHeader => SqlState::InvalidAuthorization,
+            Self::MemberProof | Self::ProxyHeader | Self::ProxyHeaderLate | Self::ProxyAddress => {
+                SqlState::InvalidAuthorization
+            }
             Self::Utf8 => SqlState::CharacterNotInRepertoire,
             _ => SqlState::ProtocolViolation,
         }

@@ -17,7 +17,7 @@ const VERSION_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 pub enum Proxied {
     /// A client of the balancer, at this address.
     Client(SocketAddr),
-    /// The balancer itself, which looks whether anybody is there; or a client whose address it does not know.
+    /// The balancer itself, which looks whether anybody is there.
     Balancer,
 }
 
@@ -29,14 +29,16 @@ pub(crate) fn begins(buffer: &[u8]) -> bool {
 /// Reads the header at the start of a buffer, and says how many bytes it has; `None` when some are missing.
 ///
 /// # Errors
-/// When it is longer than [`PROXY_HEADER_BYTES_MAX`], for no stream, or does not follow its layout.
+/// When it is longer than [`PROXY_HEADER_BYTES_MAX`], for no stream, does not follow its layout, or is for a client whose
+/// address it does not say: such a one must not be taken for the balancer, which may be let in where others are not.
 pub fn proxy_header(buffer: &[u8]) -> Result<Option<(Proxied, usize)>, WireError> {
     let start = buffer.get(..PROXY_HEADER_BYTES_MAX).unwrap_or(buffer);
     let config = ParseConfig { include_tlvs: false, allow_v1: true, allow_v2: true };
     match ProxyHeader::parse(start, config) {
         Ok((header, len)) => {
             let proxied = match header.proxied_address() {
-                None => Proxied::Balancer,
+                None if is_local(start) => Proxied::Balancer,
+                None => return Err(WireError::ProxyAddress),
                 Some(address) if address.protocol == proxy_header::Protocol::Stream => Proxied::Client(address.source),
                 Some(_) => return Err(WireError::Layout("PROXY header")),
             };
@@ -45,6 +47,11 @@ pub fn proxy_header(buffer: &[u8]) -> Result<Option<(Proxied, usize)>, WireError
         Err(Error::BufferTooShort) if start.len() < PROXY_HEADER_BYTES_MAX => Ok(None),
         Err(_) => Err(WireError::Layout("PROXY header")),
     }
+}
+
+/// Whether the command of version 2 is LOCAL: it follows the signature.
+fn is_local(header: &[u8]) -> bool {
+    header.starts_with(VERSION_2) && header.get(VERSION_2.len()) == Some(&0x20)
 }
 
 #[cfg(test)]
@@ -68,12 +75,20 @@ mod tests {
         assert_eq!(proxy_header(first), Ok(Some((client("10.8.3.7:50123"), first.len() - 4))));
         let sixth = b"PROXY TCP6 2001:db8::7 2001:db8::1 50123 5433\r\n";
         assert_eq!(proxy_header(sixth), Ok(Some((client("[2001:db8::7]:50123"), sixth.len()))));
-        assert_eq!(proxy_header(b"PROXY UNKNOWN\r\n"), Ok(Some((Proxied::Balancer, 15))));
         let body = [10, 8, 3, 7, 10, 0, 0, 1, 0xC3, 0xCB, 0x15, 0x39];
         let bytes = version_2(0x21, 0x11, &body);
         assert_eq!(proxy_header(&bytes), Ok(Some((client("10.8.3.7:50123"), bytes.len()))));
         let local = version_2(0x20, 0, &[]);
         assert_eq!(proxy_header(&local), Ok(Some((Proxied::Balancer, local.len()))));
+    }
+
+    #[test]
+    fn a_client_of_unknown_address_is_not_the_balancer() {
+        let unix = version_2(0x21, 0x31, &[0; 216]);
+        let unspecified = version_2(0x21, 0, &[]);
+        for header in [&b"PROXY UNKNOWN\r\n"[..], b"PROXY UNKNOWN 10.1.1.1 1.1.1.1 1 2\r\n", &unix, &unspecified] {
+            assert_eq!(proxy_header(header), Err(WireError::ProxyAddress), "{header:?}");
+        }
     }
 
     #[test]

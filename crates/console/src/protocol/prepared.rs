@@ -39,7 +39,11 @@ impl Prepared {
     pub(crate) async fn read(session: &mut Session, text: &str, types: &[u32]) -> Result<Option<Self>, ClientError> {
         let mut statements = switchyard_dialect::parse_template(text)?;
         if statements.len() > 1 {
-            let message = "cannot insert multiple commands into a prepared statement";
+            let message = if session.speaks_vertica() {
+                "Cannot insert multiple commands into a prepared statement"
+            } else {
+                "cannot insert multiple commands into a prepared statement"
+            };
             return Err(ClientError::new(SqlState::SyntaxError, message));
         }
         let Some(parsed) = statements.pop() else { return Ok(None) };

@@ -156,7 +156,7 @@ fn keyword(statement: &Statement) -> String {
 
 /// How many table references a query may have when each of its WITH queries is written out where it is used: that is
 /// what the planner does with them, and a chain of them doubles with each link.
-const REFERENCES_MAX: u64 = 1_000;
+const REFERENCES_MAX: u64 = 250;
 
 /// Refuses a query that would be planned for ever.
 fn check_size(query: &Query) -> Result<(), QueryError> {

@@ -11,6 +11,7 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::physical_plan::ExecutionPlan;
 use sqlparser::ast::Statement;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::OutputColumn;
 use super::provider::SystemTableProvider;
@@ -28,13 +29,30 @@ pub(super) struct Planned {
     pub(super) physical: Arc<dyn ExecutionPlan>,
 }
 
+/// How many queries are planned at a time. What is planned cannot be stopped: what nobody waits for any more must not
+/// pile up.
+const PLANNING_MAX: usize = 16;
+
 /// The plans that all sessions of a member share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PlanCache {
     plans: Mutex<HashMap<Statement, Planned>>,
+    planning: Arc<Semaphore>,
+}
+
+impl Default for PlanCache {
+    fn default() -> Self {
+        Self { plans: Mutex::default(), planning: Arc::new(Semaphore::new(PLANNING_MAX)) }
+    }
 }
 
 impl PlanCache {
+    /// A place among those that plan, held until it is dropped.
+    pub(super) async fn place(&self) -> Option<OwnedSemaphorePermit> {
+        // It is never closed.
+        Arc::clone(&self.planning).acquire_owned().await.ok()
+    }
+
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner).len()

@@ -246,6 +246,12 @@ async fn with_queries_that_double_are_refused_before_they_are_planned() {
     assert_eq!(refusal("dbadmin", LIMITS, &line(500)).await.sqlstate, SqlState::StatementTooComplex);
     assert_eq!(refusal("dbadmin", LIMITS, &line(65)).await.sqlstate, SqlState::StatementTooComplex);
     ask("dbadmin", LIMITS, &line(64)).await.unwrap();
+    // The more tables are joined, the longer it takes for each of them.
+    let joined = |tables: usize| {
+        let tables: Vec<String> = (0..tables).map(|n| format!("nodes n{n}")).collect();
+        format!("SELECT 1 FROM {} LIMIT 1", tables.join(", "))
+    };
+    assert_eq!(refusal("dbadmin", LIMITS, &joined(251)).await.sqlstate, SqlState::StatementTooComplex);
     let (_, rows) = ask("dbadmin", LIMITS, &chain(5)).await.unwrap();
     assert_eq!(rows, [[Scalar::Int(1)]]);
 }

@@ -78,6 +78,7 @@ fn every_setting_can_be_set_in_each_of_its_sources() {
         ("throttle_addresses_max", "5"),
         ("drain_ms_max", "5"),
         ("port", "6000"),
+        ("message_bytes_max", "100000"),
         ("proxy_networks", "10.0.0.0/24"),
     ]);
     for declaration in DECLARATIONS.iter().filter(|declaration| declaration.available()) {

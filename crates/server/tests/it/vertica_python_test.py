@@ -48,15 +48,16 @@ class VerticaPython(unittest.TestCase):
     def test_a_session_is_what_the_client_said(self):
         label = "a test's own"
         cursor = self.connect(session_label=label, database="switchyard").cursor()
-        told = "client_label, client_type, client_version, client_os_user_name, client_os_hostname"
+        told = "client_label, client_type, client_version, client_os_user_name, client_os_hostname, client_pid"
         for table in ("sessions", "user_sessions", "dc_session_starts"):
             row = self.one(cursor, f"SELECT {told} FROM {table} WHERE session_id = (SELECT session_id FROM current_session)")
             self.assertEqual(row[:3], [label, "vertica-python", vertica_python.__version__], table)
             self.assertTrue(row[3] and row[4], table)
+            self.assertEqual(row[5], os.getpid(), table)
         row = self.one(cursor, f"SELECT {told}, client_os, requested_protocol, effective_protocol FROM current_session")
         self.assertEqual(row[:3], [label, "vertica-python", vertica_python.__version__])
-        self.assertTrue(row[5])
-        self.assertEqual(row[6:], [196624, 196624])
+        self.assertTrue(row[6])
+        self.assertEqual(row[7:], [196624, 196624])
         sent = "SELECT contents FROM dc_client_server_messages WHERE message_type = '^+' AND session_id = (SELECT session_id FROM current_session)"
         cursor.execute(sent + " ORDER BY contents")
         contents = [row[0] for row in cursor.fetchall()]
@@ -216,7 +217,7 @@ class VerticaPython(unittest.TestCase):
         cursor = self.connect(use_prepared_statements=True).cursor()
         with self.assertRaises(errors.VerticaSyntaxError) as caught:
             cursor.execute("SELECT 1; SELECT 2")
-        self.assertIn("annot insert multiple commands into a prepared statement", caught.exception.message)
+        self.assertIn("Cannot insert multiple commands into a prepared statement", caught.exception.message)
 
     def test_several_statements_are_one_string(self):
         cursor = self.connect().cursor()

@@ -106,9 +106,11 @@ where
                 }
                 continue;
             }
-            Err(SessionError::Wire(WireError::ProxyHeader)) if context.routing.trusts(before.peer) => {
+            Err(SessionError::Wire(WireError::ProxyHeader))
+                if before.proxied || context.routing.trusts(before.peer) =>
+            {
                 if before.proxied || !before.asked.is_empty() {
-                    return Err(WireError::ProxyHeader.into());
+                    return Err(WireError::ProxyHeaderLate.into());
                 }
                 before.proxied = true;
                 if let Proxied::Client(client) = connection.proxy_header().await? {
