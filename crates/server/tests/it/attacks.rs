@@ -261,7 +261,7 @@ const STATES: &[State] = &[
     }),
     ("while rows are sent", |server| {
         let mut stream = logged_in(server, &[], b'Z')?;
-        stream.write_all(&message(b'Q', b"SELECT * FROM switchyard.system_columns a, switchyard.system_tables b\0"))?;
+        stream.write_all(&message(b'Q', b"SELECT * FROM switchyard.system_columns, generate_series(1, 8)\0"))?;
         receive(&mut stream)?;
         Ok(stream)
     }),

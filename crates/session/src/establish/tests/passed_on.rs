@@ -1,5 +1,6 @@
 //! Clients that other members, or balancers, pass on; and those that are passed on from here.
 
+use switchyard_wire::WireError;
 use switchyard_wire::member::{self, IntroducedTls, Introduction, Nonces, WELCOME_BYTES};
 
 use super::*;
@@ -227,7 +228,7 @@ async fn nobody_else_may_speak_for_others() {
     let stranger = Peer::tcp("10.0.1.7:4711".parse().unwrap());
     // The second header comes from a network that is trusted, if one believed it.
     let twice = [b"PROXY TCP4 10.0.0.8 10.0.0.1 1 2\r\n", HEADER, &packet].concat();
-    let unknown = [b"PROXY UNKNOWN\r\n", packet.as_slice()].concat();
+    let unknown = [b"PROXY UNKNOWN\r\n".as_slice(), &packet].concat();
     for (peer, bytes, expected) in [
         (stranger, [HEADER, &packet].concat(), WireError::ProxyHeader),
         (peer(), twice, WireError::ProxyHeaderLate),
