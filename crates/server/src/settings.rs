@@ -60,16 +60,16 @@ settings! {
     log_format: LogFormat, from [Flag Variable File], for [Quickstart Serve], text "text";
     /// The PEM file of the certificate shown to clients, and of those that lead to its authority. With it and `tls_key`,
     /// TLS is spoken. Read again when it changes.
-    tls_certificate: Option<PathBuf>, from [Flag Variable File], for [Serve Check], absent "none";
+    tls_certificate: Option<PathBuf>, from [Flag Variable File], for [Quickstart Serve Check], absent "none";
     /// The PEM file of that certificate's private key. Others than its owner and its group must not be allowed to read it.
-    tls_key: Option<PathBuf>, from [Flag Variable File], for [Serve Check], absent "none";
+    tls_key: Option<PathBuf>, from [Flag Variable File], for [Quickstart Serve Check], absent "none";
     /// The PEM file of the authorities whose client certificates are accepted. Without it, clients are asked for none.
-    tls_client_ca: Option<PathBuf>, from [Flag Variable File], for [Serve Check], absent "none";
+    tls_client_ca: Option<PathBuf>, from [Flag Variable File], for [Quickstart Serve Check], absent "none";
     /// The lowest version of TLS spoken: `1.2` or `1.3`.
-    tls_version_min: TlsVersion, from [Flag Variable File], for [Serve Check], text "1.2";
+    tls_version_min: TlsVersion, from [Flag Variable File], for [Quickstart Serve Check], text "1.2";
     /// The networks that balancers are in, such as `10.0.0.0/8`: a PROXY protocol header that comes from there says who
     /// the client is. From anywhere else one is refused.
-    proxy_networks: Networks, from [Flag Variable File], for [Serve], absent "none";
+    proxy_networks: Networks, from [Flag Variable File], for [Quickstart Serve], absent "none";
     /// The most sessions at a time.
     connections_max: Bounded<1, 1_000_000>, from [Flag Variable File], for [Serve], text "10000";
     /// How many of `connections_max` are kept for superusers.

@@ -11,7 +11,9 @@ mod server;
 pub mod slt;
 
 pub use certificates::Authority;
-pub use client::{Answer, Client, Column, Login, Outcome, Protocol, Refused, Report, Send, call};
+pub use client::{
+    Answer, Client, Column, LOAD_BALANCE_REQUEST, Login, Outcome, Protocol, Refused, Report, Send, call, told,
+};
 pub use postgres::Postgres;
 pub use psql::{Ran, psql, psql_with};
 pub use repository::{files_under, repository_root, tracked_files};
