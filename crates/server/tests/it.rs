@@ -5,6 +5,8 @@
 
 #[path = "it/access.rs"]
 mod access;
+#[path = "it/balanced.rs"]
+mod balanced;
 #[path = "it/client.rs"]
 mod client;
 #[path = "it/command_line.rs"]
@@ -52,6 +54,7 @@ fn main() -> anyhow::Result<()> {
     let mut trials = files::trials()?;
     trials.extend(families::trials());
     trials.extend(access::trials());
+    trials.extend(balanced::trials());
     trials.extend(command_line::trials());
     trials.extend(differential::trials());
     trials.extend(driver::trials());
