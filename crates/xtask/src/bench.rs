@@ -1,5 +1,6 @@
 //! Measurements of the server as it is shipped: a release build, its own process, real clients.
 
+mod balance;
 mod commits;
 mod decision;
 mod idle;
@@ -23,6 +24,8 @@ pub enum Measurement {
     Rules,
     /// Where a connection goes, among 100 and 1,000,000 routing rules. Needs no server.
     Decision,
+    /// Connections that ask where to go: while rules change, and how many a listener answers.
+    Balance,
     /// Resident memory of a server that does nothing.
     Idle,
     /// From a fresh clone to the first answer.
@@ -63,7 +66,8 @@ impl Figure {
 
 /// Runs what is named and prints a table. A bar that was missed is an error.
 pub fn run(named: &[Measurement]) -> Result<()> {
-    let usual = [Measurement::Commits, Measurement::Rules, Measurement::Decision, Measurement::Idle];
+    let usual =
+        [Measurement::Commits, Measurement::Rules, Measurement::Decision, Measurement::Balance, Measurement::Idle];
     let chosen = if named.is_empty() { &usual[..] } else { named };
     let needs_server = |one: &Measurement| !matches!(one, Measurement::Decision | Measurement::Prompt);
     let binary = if chosen.iter().any(needs_server) { build()? } else { PathBuf::new() };
@@ -73,6 +77,7 @@ pub fn run(named: &[Measurement]) -> Result<()> {
             Measurement::Commits => commits::measure(&binary)?,
             Measurement::Rules => rules::measure(&binary)?,
             Measurement::Decision => decision::measure()?,
+            Measurement::Balance => balance::measure(&binary)?,
             Measurement::Idle => idle::measure(&binary)?,
             Measurement::Prompt => prompt::measure()?,
         });
