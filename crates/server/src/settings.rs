@@ -81,6 +81,9 @@ settings! {
     login_time_ms_max: Bounded<100, 3_600_000>, from [Flag Variable File], for [Serve], text "60000";
     /// The longest startup packet, in bytes.
     startup_bytes_max: Bounded<1_000, 1_000_000>, from [Flag Variable File], for [Serve], text "10000";
+    /// The longest message of a client that has logged in, in bytes. A message is kept whole until it is read: a statement,
+    /// or the values of all its parameters.
+    message_bytes_max: Bounded<65_536, 1_073_741_824>, from [Flag Variable File], for [Serve], text "16778240";
     /// How long the first failed login from an address waits for its answer, in milliseconds. Each further one waits
     /// twice as long.
     throttle_delay_ms_min: Bounded<0, 3_600_000>, from [Flag Variable File], for [Serve], text "100";
@@ -181,6 +184,7 @@ impl Settings {
         Limits {
             login_time_ms_max: self.login_time_ms_max.0,
             startup_bytes_max: self.startup_bytes_max.count(),
+            message_bytes_max: self.message_bytes_max.count(),
             logins_max: self.logins_max.count(),
             connections_max: self.connections_max.count(),
             connections_reserved: self.connections_reserved.count(),

@@ -35,6 +35,8 @@ mod psql;
 mod python;
 #[path = "it/quickstart.rs"]
 mod quickstart;
+#[path = "it/reports.rs"]
+mod reports;
 #[path = "it/restart.rs"]
 mod restart;
 #[path = "it/rights.rs"]
@@ -66,6 +68,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(psql::trials());
     trials.extend(python::trials());
     trials.extend(quickstart::trials());
+    trials.extend(reports::trials());
     trials.extend(restart::trials());
     trials.extend(rights::trials());
     trials.extend(vertica::trials());

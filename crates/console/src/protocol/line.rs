@@ -12,9 +12,6 @@ use tokio::time::timeout;
 
 use crate::error::{put_error, put_notice, terminated};
 
-/// The longest message a client may send, in bytes: a statement of 16 MiB and its frame.
-pub(crate) const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024 + 1024;
-
 /// How much is read at once, in bytes.
 const READ_BYTES: usize = 8 * 1024;
 
@@ -54,9 +51,9 @@ impl Ended {
                 if usize::try_from(*length).is_ok_and(|length| length >= *bytes_max) =>
             {
                 let message = format!("message of {length} bytes is longer than {bytes_max} bytes");
-                Some(
-                    ClientError::new(SqlState::ProgramLimitExceeded, message).with_hint("Split the statement.").fatal(),
-                )
+                let error = ClientError::new(SqlState::ProgramLimitExceeded, message);
+                let detail = format!("The limit \"message_bytes_max\" is {bytes_max}.");
+                Some(error.with_detail(detail).with_hint("Split the statement.").fatal())
             }
             Self::Wire(error) => Some(ClientError::new(SqlState::ProtocolViolation, error.to_string()).fatal()),
         }
@@ -89,6 +86,7 @@ impl From<Ended> for Failure {
 pub(crate) struct Line<S> {
     stream: S,
     read: BytesMut,
+    message_bytes_max: usize,
     /// What is to be sent.
     pub(crate) out: BytesMut,
     entry: Arc<SessionEntry>,
@@ -96,8 +94,8 @@ pub(crate) struct Line<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
     /// A stream of which `leftover` has been read already.
-    pub(crate) fn new(stream: S, leftover: BytesMut, entry: Arc<SessionEntry>) -> Self {
-        Self { stream, read: leftover, out: BytesMut::new(), entry }
+    pub(crate) fn new(stream: S, leftover: BytesMut, message_bytes_max: usize, entry: Arc<SessionEntry>) -> Self {
+        Self { stream, read: leftover, message_bytes_max, out: BytesMut::new(), entry }
     }
 
     /// The next message: its type and its body.
@@ -105,7 +103,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         let entry = Arc::clone(&self.entry);
         loop {
             // The length is looked at before there is memory for it.
-            if let Some(header) = frame(&self.read, MESSAGE_BYTES_MAX)?
+            if let Some(header) = frame(&self.read, self.message_bytes_max)?
                 && header.body(&self.read).is_some()
             {
                 let mut message = self.read.split_to(header.len);

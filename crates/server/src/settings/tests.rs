@@ -72,6 +72,7 @@ fn every_setting_can_be_set_in_each_of_its_sources() {
         ("logins_max", "5"),
         ("login_time_ms_max", "500"),
         ("startup_bytes_max", "5000"),
+        ("message_bytes_max", "100000"),
         ("throttle_delay_ms_min", "5"),
         ("throttle_delay_ms_max", "500"),
         ("throttle_window_ms", "5"),
