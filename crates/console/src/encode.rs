@@ -1,6 +1,7 @@
 //! Values as bytes of the protocol, in text and binary.
 
 mod array;
+mod interval;
 mod numeric;
 pub(crate) mod vertica;
 
@@ -8,8 +9,10 @@ use bytes::{BufMut, BytesMut};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use postgres_types::Type;
-use switchyard_engine::{ClientError, OutputColumn, PgType, Scalar, SqlState, interval_text, time_text};
+use switchyard_engine::{ClientError, OutputColumn, PgType, Scalar, SqlState, time_text};
 use switchyard_wire::answer::Field;
+
+pub(crate) use interval::IntervalStyle;
 
 /// Days from 1970-01-01 to 2000-01-01, from where binary dates count.
 const DAYS_TO_2000: i32 = 10_957;
@@ -118,6 +121,12 @@ impl FieldFormat {
 pub(crate) struct Style {
     /// The zone that moments are shown in.
     pub(crate) zone: TimeZone,
+    /// How intervals are shown.
+    pub(crate) interval: IntervalStyle,
+    /// Whether bytes are shown as text with escapes, and not in hexadecimal digits.
+    pub(crate) bytes_escaped: bool,
+    /// How many digits floats have beyond those that always count; above 0, so many that they can be read back.
+    pub(crate) float_digits: i32,
     /// For clients of Vertica: whether in binary. They want the same of all columns.
     pub(crate) vertica: Option<bool>,
 }
@@ -164,7 +173,7 @@ impl RowShape {
                 continue;
             }
             match format {
-                FieldFormat::Text => text(out, value, *kind, &self.style.zone),
+                FieldFormat::Text => text(out, value, *kind, &self.style),
                 FieldFormat::Binary => binary(out, value, *kind)?,
             }
             put_length(out, at, false)?;
@@ -176,7 +185,7 @@ impl RowShape {
     pub(crate) fn texts(&self, values: &[Scalar]) -> Vec<Option<String>> {
         let shown = |(value, (kind, _)): (&Scalar, &(PgType, FieldFormat))| {
             let mut bytes = BytesMut::new();
-            text(&mut bytes, value, *kind, &self.style.zone);
+            text(&mut bytes, value, *kind, &self.style);
             (!matches!(value, Scalar::Null)).then(|| String::from_utf8_lossy(&bytes).into_owned())
         };
         values.iter().zip(&self.columns).map(shown).collect()
@@ -201,25 +210,28 @@ pub(crate) fn field(column: &OutputColumn, format: FieldFormat) -> Field<'_> {
     Field { name: &column.name, table_id, place, type_id: datatype.oid(), size, format: format.code() }
 }
 
-fn text(bytes: &mut BytesMut, value: &Scalar, kind: PgType, zone: &TimeZone) {
+fn text(bytes: &mut BytesMut, value: &Scalar, kind: PgType, style: &Style) {
     let shown = match value {
         Scalar::Null => return,
         Scalar::Bool(value) => if *value { "t" } else { "f" }.to_owned(),
         Scalar::Int(value) => value.to_string(),
+        Scalar::Float4(value) if style.float_digits <= 0 => rounded(f64::from(*value), 6 + style.float_digits),
+        Scalar::Float8(value) if style.float_digits <= 0 => rounded(*value, 15 + style.float_digits),
         Scalar::Float4(value) => float(f64::from(*value), &value.to_string(), 6),
         Scalar::Float8(value) => float(*value, &value.to_string(), 15),
         Scalar::Text(value) => {
             bytes.put_slice(value.as_bytes());
             return;
         }
+        Scalar::Bytes(value) if style.bytes_escaped => value.iter().map(|byte| escaped(*byte)).collect(),
         Scalar::Bytes(value) => {
             let digits: String = value.iter().map(|byte| format!("{byte:02x}")).collect();
             format!("\\x{digits}")
         }
         Scalar::Date(days) => date(*days),
         Scalar::Time(microseconds) if kind == PgType::Time => time_text(*microseconds),
-        Scalar::Time(microseconds) => timestamp(*microseconds, (kind == PgType::Timestamptz).then_some(zone)),
-        Scalar::Interval { months, days, microseconds } => interval_text(*months, *days, *microseconds),
+        Scalar::Time(microseconds) => timestamp(*microseconds, (kind == PgType::Timestamptz).then_some(&style.zone)),
+        Scalar::Interval { months, days, microseconds } => style.interval.show(*months, *days, *microseconds),
         Scalar::Ints(values) if matches!(kind, PgType::Int2Vector | PgType::OidVector) => {
             values.iter().flatten().map(i64::to_string).collect::<Vec<_>>().join(" ")
         }
@@ -245,6 +257,43 @@ fn float(value: f64, shortest: &str, digits: i32) -> String {
     let mantissa = scientific.split('e').next().unwrap_or_default();
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{mantissa}e{sign}{:02}", exponent.abs())
+}
+
+/// A float with so many digits that count, at least one, and no zeros at its end.
+fn rounded(value: f64, digits: i32) -> String {
+    if !value.is_finite() {
+        return float(value, "", 15);
+    }
+    let digits = usize::try_from(digits).unwrap_or_default().max(1);
+    let scientific = format!("{value:.*e}", digits - 1);
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or_default();
+    let trimmed = |number: &str| match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => number.to_owned(),
+    };
+    let behind_point = i32::try_from(digits).unwrap_or(i32::MAX).saturating_sub(exponent).saturating_sub(1);
+    match usize::try_from(behind_point) {
+        Ok(places) if exponent >= -4 => trimmed(&format!("{value:.places$}")),
+        _ => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{}e{sign}{:02}", trimmed(mantissa), exponent.abs())
+        }
+    }
+}
+
+/// A byte as text: itself, where it is a character that can be seen.
+fn escaped(byte: u8) -> String {
+    match byte {
+        b'\\' => "\\\\".to_owned(),
+        b' '..=b'~' => char::from(byte).to_string(),
+        byte => format!("\\{byte:03o}"),
+    }
+}
+
+/// The point and what is behind it, where a second has a fraction.
+fn fraction(microseconds: u64) -> String {
+    if microseconds == 0 { String::new() } else { format!(".{microseconds:06}").trim_end_matches('0').to_owned() }
 }
 
 /// An address in PostgreSQL's binary form: family, bits, whether it is a network, length, bytes.
@@ -596,10 +645,46 @@ fn binary_parameter(bytes: &[u8], kind: PgType) -> Result<Scalar, ClientError> {
 mod tests {
     use super::*;
 
+    const STYLE: Style = Style {
+        zone: TimeZone::UTC,
+        interval: IntervalStyle::Postgres,
+        bytes_escaped: false,
+        float_digits: 1,
+        vertica: None,
+    };
+
     fn shown(value: &Scalar, kind: PgType) -> String {
+        shown_as(value, kind, &STYLE)
+    }
+
+    fn shown_as(value: &Scalar, kind: PgType, style: &Style) -> String {
         let mut bytes = BytesMut::new();
-        text(&mut bytes, value, kind, &TimeZone::UTC);
+        text(&mut bytes, value, kind, style);
         String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    #[test]
+    fn values_print_as_the_session_wants_them() {
+        let escaped = Style { bytes_escaped: true, ..STYLE };
+        let bytes = Scalar::Bytes(b"a\\\x00 \xff'".to_vec());
+        assert_eq!(shown_as(&bytes, PgType::Bytea, &escaped), "a\\\\\\000 \\377'");
+        for (digits, value, expected) in [
+            (0, 0.1 + 0.2, "0.3"),
+            (1, 0.1 + 0.2, "0.30000000000000004"),
+            (0, 1e20, "1e+20"),
+            (0, 1e15, "1e+15"),
+            (0, 123_456_789_012_345.0, "123456789012345"),
+            (-12, 1234.5, "1.23e+03"),
+            (-15, 0.000_15, "0.0001"),
+            (0, 1e-7, "1e-07"),
+            (0, -2.5, "-2.5"),
+            (0, f64::INFINITY, "Infinity"),
+        ] {
+            let style = Style { float_digits: digits, ..STYLE };
+            assert_eq!(shown_as(&Scalar::Float8(value), PgType::Float8, &style), expected, "{digits}");
+        }
+        let style = Style { float_digits: 0, ..STYLE };
+        assert_eq!(shown_as(&Scalar::Float4(0.1), PgType::Float4, &style), "0.1");
     }
 
     #[test]

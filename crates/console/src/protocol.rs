@@ -26,7 +26,7 @@ use tracing::debug;
 use crate::Console;
 use crate::channels::Notification;
 use crate::encode;
-use crate::encode::{FieldFormat, Style, field};
+use crate::encode::{FieldFormat, IntervalStyle, Style, field};
 use crate::error::canceled;
 use crate::session::{Answer, Outcome, PortalEvent, Session};
 use line::{Ended, Failure, Line};
@@ -439,7 +439,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
 
     /// How the rows of this session are written.
     fn style(&self) -> Style {
-        Style { zone: self.session.zone(), vertica: self.vertica.as_ref().map(Vertica::binary) }
+        Style {
+            zone: self.session.zone(),
+            interval: IntervalStyle::named(&self.session.setting("IntervalStyle")),
+            bytes_escaped: self.session.setting("bytea_output") == "escape",
+            float_digits: self.session.setting("extra_float_digits").parse().unwrap_or(1),
+            vertica: self.vertica.as_ref().map(Vertica::binary),
+        }
     }
 
     /// Says that a statement is done. Clients of Vertica are told no counts, but what has changed by it.

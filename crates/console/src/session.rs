@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::stream::StreamExt;
 use jiff::tz::TimeZone;
 use switchyard_catalog::{Catalog, Change, Name, NodeChange, RoutingClient, User};
-use switchyard_dialect::{MetaFunction, Parsed, Redacted, Statement, UserAction, UserParameter};
+use switchyard_dialect::{MetaFunction, ParseLimits, Parsed, Redacted, Statement, UserAction, UserParameter};
 use switchyard_engine::plan::{
     Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
 };
@@ -373,6 +373,15 @@ impl Session {
     /// The value of a setting that limits something.
     pub(crate) fn limit(&self, setting: &str) -> usize {
         usize::try_from(settings::int_of(setting, &self.state, &self.catalog())).unwrap_or(usize::MAX)
+    }
+
+    /// What the texts that a client sends may be at the most.
+    pub(crate) fn parse_limits(&self) -> ParseLimits {
+        ParseLimits {
+            statement_bytes_max: self.limit("statement_bytes_max"),
+            query_bytes_max: self.limit("query_bytes_max"),
+            depth_max: self.limit("parse_depth_max"),
+        }
     }
 
     /// The value of a setting, as SHOW has it.
@@ -963,6 +972,7 @@ impl Session {
         let limits = QueryLimits {
             memory_bytes_max: usize::try_from(number("query_memory_bytes_max")).unwrap_or(usize::MAX),
             time_ms_max: own.into_iter().chain(most).min().unwrap_or_default(),
+            depth_max: number("parse_depth_max"),
         };
         match &mut self.queries {
             Some(queries) if queries.limits() == limits => {

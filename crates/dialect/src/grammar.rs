@@ -289,7 +289,7 @@ pub const PRODUCTIONS: &[Production] = &[
     ),
     row(
         "SET",
-        "SET { [ SESSION | LOCAL ] parameter { TO | = } { value [, ...] | DEFAULT } | TIME ZONE { value | LOCAL | DEFAULT } | NAMES value | SCHEMA 'schema' | SESSION { IDLESESSIONTIMEOUT | GRACEPERIOD | RUNTIMECAP } 'interval' }",
+        "SET { [ SESSION | LOCAL ] parameter { TO | = } { value [, ...] | DEFAULT } | TIME ZONE { value | LOCAL | DEFAULT } | NAMES value | SCHEMA 'schema' | [ SESSION | LOCAL ] SESSION AUTHORIZATION { user | DEFAULT } | SESSION { IDLESESSIONTIMEOUT | GRACEPERIOD | RUNTIMECAP } 'interval' }",
         "SET hg_experimental_query_replica_mode = follower_only",
         "The parameters are in [settings.md](settings.md).",
     ),

@@ -16,7 +16,7 @@ pub use error::{ErrorKind, SyntaxError};
 pub use function::{MetaFunction, Procedure};
 pub use grammar::{PRODUCTIONS, Production};
 pub use parser::{
-    Numbered, Parsed, STATEMENT_BYTES_MAX, bind, number_placeholders, parameter_count, parse, parse_template,
+    Numbered, ParseLimits, Parsed, bind, number_placeholders, parameter_count, parse, parse_template, parse_within,
 };
 pub use printer::{Redacted, quote_ident, quote_literal};
 pub use secrets::mask_login;

@@ -11,6 +11,7 @@ mod cursor;
 mod grant;
 mod group;
 mod lexer;
+mod limits;
 mod parameters;
 mod placeholders;
 mod portal;
@@ -26,11 +27,9 @@ use crate::error::{ErrorKind, SyntaxError};
 use crate::words;
 use cursor::{Cursor, Place, Result};
 use lexer::Lexer;
+pub use limits::ParseLimits;
 pub use parameters::{bind, parameter_count, parse_template};
 pub use placeholders::{Numbered, number_placeholders};
-
-/// The longest text that is read, in bytes.
-pub const STATEMENT_BYTES_MAX: usize = 16 << 20;
 
 /// A statement and where it stands in the text.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,7 +47,16 @@ pub struct Parsed {
 /// # Errors
 /// At the first mistake; nothing of the text should be run then.
 pub fn parse(text: &str) -> Result<Vec<Parsed>> {
-    check_length(text)?;
+    parse_within(text, ParseLimits::default())
+}
+
+/// The same, for a text that may not be more than these limits allow.
+///
+/// # Errors
+/// As [`parse`], and at what is more.
+pub fn parse_within(text: &str, limits: ParseLimits) -> Result<Vec<Parsed>> {
+    let limits = limits.safe();
+    check_length(text, limits.statement_bytes_max)?;
     let mut lexer = Lexer::new(text);
     let mut tokens = Vec::new();
     let mut parsed = Vec::new();
@@ -60,7 +68,7 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>> {
             position += before.chars().count();
             place = place.after(before);
             counted = first.start();
-            let statement = statement(&mut Cursor::new(text, &tokens, end, place))?;
+            let statement = statement(&mut Cursor::new(text, &tokens, end, place, limits))?;
             let text = text.get(first.start()..last.end()).unwrap_or_default().to_owned();
             parsed.push(Parsed { statement, text, position });
         }
@@ -70,12 +78,13 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>> {
     }
 }
 
-fn check_length(text: &str) -> Result<()> {
-    if text.len() <= STATEMENT_BYTES_MAX {
+fn check_length(text: &str, bytes_max: usize) -> Result<()> {
+    if text.len() <= bytes_max {
         return Ok(());
     }
-    let message = format!("text is too long: {} bytes of {STATEMENT_BYTES_MAX}", text.len());
-    Err(lexer::error_at(text, 0, ErrorKind::TooComplex, message))
+    let message = format!("text is too long: {} bytes of {bytes_max}", text.len());
+    let error = lexer::error_at(text, 0, ErrorKind::TooComplex, message);
+    Err(with_hint(error, "The setting statement_bytes_max sets this limit."))
 }
 
 fn statement(cursor: &mut Cursor<'_>) -> Result<Statement> {

@@ -5,7 +5,7 @@
 use std::thread;
 use std::time::Instant;
 
-use switchyard_dialect::{ErrorKind, STATEMENT_BYTES_MAX, parse};
+use switchyard_dialect::{ErrorKind, ParseLimits, parse, parse_within};
 
 /// Without optimisation the slowest of these takes some 30 s on a busy machine; quadratic ones would take hours.
 const SECONDS_MAX: u64 = 200;
@@ -158,11 +158,33 @@ fn ordinary_statements_are_far_from_the_limits() {
 
 #[test]
 fn too_long() {
-    let text = " ".repeat(STATEMENT_BYTES_MAX + 1);
+    let text = " ".repeat(ParseLimits::HIGHEST.statement_bytes_max + 1);
     assert_eq!(kind(&text), Some(ErrorKind::TooComplex));
     assert_eq!(kind(text.get(1..).unwrap()), None);
     assert_eq!(kind(&format!("SELECT 1 {}+ 1", " ".repeat(1 << 20))), Some(ErrorKind::TooComplex));
     assert_eq!(kind(&format!("DROP ROLE a{}", ",a".repeat(1 << 19))), Some(ErrorKind::TooComplex));
+}
+
+#[test]
+fn lower_limits_hold() {
+    let limits = ParseLimits { statement_bytes_max: 2_000, query_bytes_max: 1_000, depth_max: 10 };
+    let refused = |text: &str| parse_within(text, limits).err().map(|error| (error.message, error.hint.unwrap()));
+    let refusal = |message: &str, hint: &str| Some((message.to_owned(), hint.to_owned()));
+    let nested = |count: usize| format!("SELECT {}1{}", "(".repeat(count), ")".repeat(count));
+    let deep = refusal("statement is nested too deep", "The setting parse_depth_max is 10.");
+    assert_eq!(refused(&nested(10)), None);
+    assert_eq!(refused(&nested(11)), deep);
+    let chain = |count: usize| format!("SELECT 1{}", "+1".repeat(count));
+    assert_eq!(refused(&chain(60)), None);
+    assert_eq!(refused(&chain(200)), deep);
+    assert_eq!(refused(&format!("{}SELECT 1", "EXPLAIN ".repeat(4))), deep);
+    let long = refusal("query is too long: 1001 bytes of 1000", "The setting query_bytes_max sets this limit.");
+    assert_eq!(refused(&format!("SELECT 1{}+1", " ".repeat(991))), long);
+    assert_eq!(refused(&format!("DROP ROLE a{}", ",a".repeat(900))), None);
+    let long = refusal("text is too long: 2001 bytes of 2000", "The setting statement_bytes_max sets this limit.");
+    assert_eq!(refused(&" ".repeat(2_001)), long);
+    let above = ParseLimits { depth_max: 1_000, ..ParseLimits::default() };
+    assert!(parse_within(&nested(41), above).is_err());
 }
 
 #[test]

@@ -9,10 +9,12 @@ mod catalog_functions;
 mod cells;
 mod common;
 mod convert;
+mod distinct;
 mod empty;
 mod error;
 mod functions;
 mod guard;
+mod in_order;
 mod kinds;
 mod mistakes;
 mod moments;
@@ -73,6 +75,8 @@ pub struct QueryLimits {
     pub memory_bytes_max: usize,
     /// Wall time in milliseconds; 0 is no limit.
     pub time_ms_max: u64,
+    /// How deep brackets may nest: over how many steps WITH queries may refer to one another follows from it.
+    pub depth_max: u64,
 }
 
 /// One column of a result.
@@ -248,6 +252,7 @@ impl Engine {
                 .with_config(self.config.clone())
                 .with_runtime_env(Arc::clone(&self.runtime))
                 .with_default_features()
+                .with_physical_optimizer_rule(Arc::new(in_order::InOrderRule))
                 .with_type_planner(Arc::new(kinds::Types));
             let planners = [
                 vec![Arc::new(aggregates::Planner::new(&self.current)) as _],
@@ -266,7 +271,7 @@ impl Engine {
     }
 
     async fn plan(&self, statement: &Statement) -> Result<LogicalPlan, QueryError> {
-        guard::check(statement)?;
+        guard::check(statement, self.limits.depth_max)?;
         let mut statement = guard::rewrite(statement.clone())?;
         let state = self.context().state();
         let planned = state.statement_to_plan(DataFusionStatement::Statement(Box::new(statement.clone()))).await;

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use switchyard_dialect::{MetaFunction, PRODUCTIONS, Procedure, parse};
 use switchyard_engine::rights::{self, Outcome};
-use switchyard_engine::{settings::SETTINGS, system_tables};
+use switchyard_engine::settings::{Kind, SETTINGS};
+use switchyard_engine::system_tables;
 
 fn compare(file: &str, expected: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference").join(file);
@@ -53,7 +54,10 @@ fn settings_page() {
         let levels = setting.levels.words();
         let levels = if levels.is_empty() { "fixed" } else { &levels };
         let default = if setting.default.is_empty() { String::new() } else { format!("`{}`", setting.default) };
-        let kind = setting.kind.as_str();
+        let kind = match setting.kind {
+            Kind::Int { min, max, .. } => format!("integer, {min} to {max}"),
+            kind => kind.as_str().to_owned(),
+        };
         let _ = writeln!(page, "| `{}` | {kind} | {default} | {levels} | {} |", setting.name, setting.description);
     }
     compare("settings.md", &page);

@@ -1,13 +1,17 @@
 //! `switchyard quickstart`: a cluster of three members in one process, with samples, to try everything.
 
-use std::io::{self, Write};
-use std::net::{Ipv4Addr, SocketAddr};
+mod addresses;
+mod advice;
+
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
-use switchyard_catalog::Name;
+use switchyard_catalog::{Catalog, Name};
 use switchyard_console::{Console, ConsoleOptions, MemberOrder};
+use switchyard_session::Tls;
+use switchyard_store::Store;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
@@ -17,20 +21,40 @@ use crate::member::Member;
 use crate::serve::{Sessions, announce, first_password};
 use crate::settings::{Settings, StoreKind};
 use crate::stopping::{StopSignal, StopSignals};
-use crate::{listener, open_files, storage};
+use crate::{certificates, listener, open_files, storage};
 
 /// How many members there are.
 const MEMBERS: u16 = 3;
 
 /// What is made at the first start.
-const SAMPLE: &str = include_str!("quickstart.sql");
+const SAMPLE: &str = include_str!("quickstart/sample.sql");
+/// What is made besides where there is IPv6, which is a network of its own.
+const SAMPLE_IPV6: &str = include_str!("quickstart/sample_ipv6.sql");
 
 /// One of the members, and whether it serves.
 struct Place {
     name: Name,
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     member: Arc<Member>,
     sessions: Option<Sessions>,
+}
+
+/// Where one of the members is to be.
+struct Seat {
+    name: Name,
+    listeners: Vec<(SocketAddr, TcpListener)>,
+}
+
+impl Seat {
+    /// Where it is called at: by IPv4 first.
+    fn addresses(&self) -> Vec<SocketAddr> {
+        self.listeners.iter().map(|(address, _)| *address).collect()
+    }
+
+    /// The address that others are told.
+    fn address(&self) -> anyhow::Result<SocketAddr> {
+        self.listeners.first().map(|(address, _)| *address).context("a member listens nowhere")
+    }
 }
 
 /// Runs the cluster until it is told to stop.
@@ -40,26 +64,30 @@ struct Place {
 pub(crate) async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let mut signals = StopSignals::catch().context("cannot catch signals")?;
     open_files::raise(settings.connections_max.count().saturating_add(settings.logins_max.count()));
-    let mut listeners = listener::bind(&wanted(settings.port.0)).await?;
-    let addresses: Vec<SocketAddr> = listeners.iter().map(|(address, _)| *address).collect();
+    let tls = settings.tls().map(Tls::open).transpose()?.map(Arc::new);
+    let bound = addresses::bind(settings.port.0).await?;
     let store = storage::open(&settings)?;
+    let before = kept(store.as_ref()).await?;
+    let database = before.as_ref().map_or(&settings.database, |catalog| &catalog.database().name).clone();
+    let named = (1_usize..).zip(bound).map(|(number, listeners)| {
+        Ok(Seat { name: Name::parse(&format!("v_{database}_node{number:04}"))?, listeners })
+    });
+    let seats = named.collect::<anyhow::Result<Vec<_>>>()?;
     let first = first_password(&settings, store.as_ref()).await?;
-    let consoles = open(&settings, store, &addresses, first.as_ref()).await?;
+    let consoles = open(&settings, store, &seats, first.as_ref(), tls.as_ref()).await?;
     let Some(console) = consoles.first().cloned() else { anyhow::bail!("there is no member") };
-    if first.is_some() {
-        let script = sample(&settings, &addresses)?;
-        console.run_script(&script).await.context("cannot make the samples")?;
+    match &before {
+        None => console.run_script(&sample(&seats)?).await.context("cannot make the samples")?,
+        Some(before) => addresses::follow(&console, before, &seats).await?,
+    }
+    if let Some(tls) = tls {
+        tokio::spawn(certificates::watch(tls));
     }
     let mut orders = console.orders();
-    let mut places = Vec::new();
-    for (console, (address, listener)) in consoles.into_iter().zip(listeners.drain(..)) {
-        let name = node_name(&settings, places.len())?;
-        let member = Member::new(console);
-        let sessions = Some(member.accept(vec![(address, listener)]));
-        places.push(Place { name, address, member, sessions });
-    }
-    announce(&addresses).context("cannot write to standard output")?;
-    advise(&settings, &places).context("cannot write to standard output")?;
+    let mut places: Vec<Place> =
+        consoles.into_iter().zip(seats).map(|(console, seat)| Place::new(console, seat)).collect();
+    announce(&in_order(&places)).context("cannot write to standard output")?;
+    advice::print(&console.catalog(), &places, &settings).context("cannot write to standard output")?;
     let signal = stopped(&mut signals, &console, &mut orders, &mut places).await;
     info!(asked_by = signal.map_or("SHUTDOWN", StopSignal::as_str), "stopping");
     for place in &mut places {
@@ -72,34 +100,33 @@ pub(crate) async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn wanted(port: u64) -> Vec<SocketAddr> {
-    let port = u16::try_from(port).unwrap_or_default();
-    let of = |number| if port == 0 { 0 } else { port.saturating_add(number) };
-    (0..MEMBERS).map(|number| (Ipv4Addr::LOCALHOST, of(number)).into()).collect()
-}
-
-fn node_name(settings: &Settings, place: usize) -> anyhow::Result<Name> {
-    Ok(Name::parse(&format!("v_{}_node{:04}", settings.database, place.saturating_add(1)))?)
+/// The catalog as the last start left it, whoever made it.
+async fn kept(store: &dyn Store) -> anyhow::Result<Option<Catalog>> {
+    let Some(loaded) = store.load().await? else { return Ok(None) };
+    let catalog = Catalog::from_entities(loaded.version, loaded.id_next, loaded.entities);
+    Ok(Some(catalog.context("the store holds no database")?))
 }
 
 async fn open(
     settings: &Settings,
-    store: Arc<dyn switchyard_store::Store>,
-    addresses: &[SocketAddr],
+    store: Arc<dyn Store>,
+    seats: &[Seat],
     first: Option<&FirstPassword>,
+    tls: Option<&Arc<Tls>>,
 ) -> anyhow::Result<Vec<Arc<Console>>> {
     let mut consoles: Vec<Arc<Console>> = Vec::new();
-    for (place, address) in addresses.iter().enumerate() {
+    for seat in seats {
+        let address = seat.address()?;
         let options = ConsoleOptions {
             database: settings.database.clone(),
-            node_name: node_name(settings, place)?,
+            node_name: seat.name.clone(),
             advertise_host: address.ip().to_string(),
             advertise_port: address.port(),
             upstream: None,
             subcluster: None,
             password: first.map(|first| first.password.clone()),
             limits: settings.limits(),
-            tls: None,
+            tls: tls.cloned(),
             proxy_networks: settings.proxy_networks.0.clone(),
             process_settings: settings.shown.clone(),
         };
@@ -113,15 +140,24 @@ async fn open(
 }
 
 /// The samples, with the members' names and ports.
-fn sample(settings: &Settings, addresses: &[SocketAddr]) -> anyhow::Result<String> {
+fn sample(seats: &[Seat]) -> anyhow::Result<String> {
     let mut script = SAMPLE.to_owned();
-    for (place, address) in addresses.iter().enumerate() {
-        let number = place.saturating_add(1);
+    if seats.iter().all(|seat| seat.addresses().iter().any(SocketAddr::is_ipv6)) {
+        script.push_str(SAMPLE_IPV6);
+    }
+    for (number, seat) in (1_usize..).zip(seats) {
         script = script
-            .replace(&format!("{{node{number}}}"), &node_name(settings, place)?.to_string())
-            .replace(&format!("{{port{number}}}"), &address.port().to_string());
+            .replace(&format!("{{node{number}}}"), &addresses::quoted(&seat.name))
+            .replace(&format!("{{port{number}}}"), &seat.address()?.port().to_string());
     }
     Ok(script)
+}
+
+/// All addresses: the one that others are told of each member first.
+fn in_order(places: &[Place]) -> Vec<SocketAddr> {
+    let mut addresses: Vec<SocketAddr> = places.iter().flat_map(|place| place.addresses.clone()).collect();
+    addresses.sort_by_key(|address| address.is_ipv6());
+    addresses
 }
 
 /// Carries out orders until the process is to stop; the signal that says so, if one does.
@@ -153,11 +189,17 @@ async fn stopped(
 }
 
 impl Place {
+    /// Accepts from now on.
+    fn new(console: Arc<Console>, seat: Seat) -> Self {
+        let (addresses, member) = (seat.addresses(), Member::new(console));
+        let sessions = Some(member.accept(seat.listeners));
+        Self { name: seat.name, addresses, member, sessions }
+    }
+
     /// Listens again.
     async fn start(&mut self) -> Result<(), String> {
-        let failed = |error: io::Error| format!("cannot listen on {}: {error}", self.address);
-        let listener = TcpListener::bind(self.address).await.map_err(failed)?;
-        self.sessions = Some(self.member.accept(vec![(self.address, listener)]));
+        let listeners = listener::bind(&self.addresses).await.map_err(|error| format!("{error:#}"))?;
+        self.sessions = Some(self.member.accept(listeners));
         self.member.console.serves(true, "started by a statement");
         info!(node = %self.name, "member started");
         Ok(())
@@ -170,36 +212,4 @@ impl Place {
         sessions.halt(|| self.member.close_all()).await;
         warn!(node = %self.name, reason, "member stopped");
     }
-}
-
-/// What to try.
-fn advise(settings: &Settings, places: &[Place]) -> io::Result<()> {
-    let [first, second, third] = places else { return Ok(()) };
-    let (port, database) = (first.address.port(), &settings.database);
-    let mut output = io::stdout().lock();
-    writeln!(
-        output,
-        "
-Three members serve on 127.0.0.1, ports {port}, {}, {}. dbadmin needs no password from this machine.
-
-  psql -h 127.0.0.1 -p {port} -U dbadmin {database}                        talk to the first one
-  SELECT node_name, node_state, subcluster_name FROM nodes;       who is there
-  SELECT * FROM routing_rules;                                    where connections are sent
-  SELECT DESCRIBE_LOAD_BALANCE_DECISION('127.0.0.2');             why
-
-Connections that ask for it are balanced. psql's are passed on to the chosen member; run this a few times:
-  PGOPTIONS='-c connection_load_balance=on' psql -h 127.0.0.1 -p {port} -U dbadmin {database} -c 'SELECT node_name FROM current_session'
-Vertica's are redirected: vertica_python.connect(host='127.0.0.1', port={port}, user='dbadmin', connection_load_balance=True)
-
-  SELECT STOP_MEMBER('{}');                       see the others take over
-  SELECT START_MEMBER('{}');
-
-Ctrl-C stops all three; {} keeps what was changed.",
-        second.address.port(),
-        third.address.port(),
-        second.name,
-        second.name,
-        settings.data_dir.display(),
-    )?;
-    output.flush()
 }

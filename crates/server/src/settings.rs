@@ -60,13 +60,13 @@ settings! {
     log_format: LogFormat, from [Flag Variable File], for [Quickstart Serve], text "text";
     /// The PEM file of the certificate shown to clients, and of those that lead to its authority. With it and `tls_key`,
     /// TLS is spoken. Read again when it changes.
-    tls_certificate: Option<PathBuf>, from [Flag Variable File], for [Serve Check], absent "none";
+    tls_certificate: Option<PathBuf>, from [Flag Variable File], for [Quickstart Serve Check], absent "none";
     /// The PEM file of that certificate's private key. Others than its owner and its group must not be allowed to read it.
-    tls_key: Option<PathBuf>, from [Flag Variable File], for [Serve Check], absent "none";
+    tls_key: Option<PathBuf>, from [Flag Variable File], for [Quickstart Serve Check], absent "none";
     /// The PEM file of the authorities whose client certificates are accepted. Without it, clients are asked for none.
-    tls_client_ca: Option<PathBuf>, from [Flag Variable File], for [Serve Check], absent "none";
+    tls_client_ca: Option<PathBuf>, from [Flag Variable File], for [Quickstart Serve Check], absent "none";
     /// The lowest version of TLS spoken: `1.2` or `1.3`.
-    tls_version_min: TlsVersion, from [Flag Variable File], for [Serve Check], text "1.2";
+    tls_version_min: TlsVersion, from [Flag Variable File], for [Quickstart Serve Check], text "1.2";
     /// The networks that balancers are in, such as `10.0.0.0/8`: a PROXY protocol header that comes from there says who
     /// the client is. From anywhere else one is refused.
     proxy_networks: Networks, from [Flag Variable File], for [Quickstart Serve], absent "none";
@@ -81,8 +81,9 @@ settings! {
     login_time_ms_max: Bounded<100, 3_600_000>, from [Flag Variable File], for [Serve], text "60000";
     /// The longest startup packet, in bytes.
     startup_bytes_max: Bounded<1_000, 1_000_000>, from [Flag Variable File], for [Serve], text "10000";
-    /// The longest message of a client that has logged in, in bytes: a statement, or its values.
-    message_bytes_max: Bounded<65_536, 1_000_000_000>, from [Flag Variable File], for [Serve], text "17825792";
+    /// The longest message of a client that has logged in, in bytes. A message is kept whole until it is read: a statement,
+    /// or the values of all its parameters.
+    message_bytes_max: Bounded<65_536, 1_073_741_824>, from [Flag Variable File], for [Serve], text "16778240";
     /// How long the first failed login from an address waits for its answer, in milliseconds. Each further one waits
     /// twice as long.
     throttle_delay_ms_min: Bounded<0, 3_600_000>, from [Flag Variable File], for [Serve], text "100";
@@ -183,10 +184,10 @@ impl Settings {
         Limits {
             login_time_ms_max: self.login_time_ms_max.0,
             startup_bytes_max: self.startup_bytes_max.count(),
+            message_bytes_max: self.message_bytes_max.count(),
             logins_max: self.logins_max.count(),
             connections_max: self.connections_max.count(),
             connections_reserved: self.connections_reserved.count(),
-            message_bytes_max: self.message_bytes_max.count(),
             throttle_delay_ms_min: self.throttle_delay_ms_min.0,
             throttle_delay_ms_max: self.throttle_delay_ms_max.0,
             throttle_window_ms: self.throttle_window_ms.0,

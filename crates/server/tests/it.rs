@@ -7,6 +7,8 @@
 mod access;
 #[path = "it/attacks.rs"]
 mod attacks;
+#[path = "it/balanced.rs"]
+mod balanced;
 #[path = "it/client.rs"]
 mod client;
 #[path = "it/command_line.rs"]
@@ -37,6 +39,8 @@ mod psql;
 mod python;
 #[path = "it/quickstart.rs"]
 mod quickstart;
+#[path = "it/reports.rs"]
+mod reports;
 #[path = "it/restart.rs"]
 mod restart;
 #[path = "it/rights.rs"]
@@ -57,6 +61,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(families::trials());
     trials.extend(access::trials());
     trials.extend(attacks::trials());
+    trials.extend(balanced::trials());
     trials.extend(command_line::trials());
     trials.extend(differential::trials());
     trials.extend(driver::trials());
@@ -69,6 +74,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(python::trials());
     trials.extend(members::trials());
     trials.extend(quickstart::trials());
+    trials.extend(reports::trials());
     trials.extend(restart::trials());
     trials.extend(rights::trials());
     trials.extend(vertica::trials());

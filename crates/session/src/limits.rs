@@ -4,21 +4,21 @@ use std::time::Duration;
 
 use switchyard_wire::startup::STARTUP_BYTES_MAX;
 
-/// The settings that bound what a client can do before, and by, logging in.
+/// The settings that bound what a client can do by logging in, and with every message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// From the first byte to AuthenticationOk, in milliseconds.
     pub login_time_ms_max: u64,
     /// The longest startup packet, in bytes.
     pub startup_bytes_max: usize,
+    /// The longest message of a client that has logged in, in bytes.
+    pub message_bytes_max: usize,
     /// Logins under way at once.
     pub logins_max: usize,
     /// Sessions at once.
     pub connections_max: usize,
     /// How many of them are kept for superusers.
     pub connections_reserved: usize,
-    /// The longest message of a client that has logged in, in bytes.
-    pub message_bytes_max: usize,
     /// How long the first failed login from an address waits for its answer, in milliseconds. Each further one waits
     /// twice as long.
     pub throttle_delay_ms_min: u64,
@@ -35,10 +35,10 @@ impl Default for Limits {
         Self {
             login_time_ms_max: 60_000,
             startup_bytes_max: STARTUP_BYTES_MAX,
+            message_bytes_max: 16 * 1024 * 1024 + 1024,
             logins_max: 1_000,
             connections_max: 10_000,
             connections_reserved: 3,
-            message_bytes_max: 17 * 1024 * 1024,
             throttle_delay_ms_min: 100,
             throttle_delay_ms_max: 5_000,
             throttle_window_ms: 600_000,

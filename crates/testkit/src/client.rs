@@ -28,6 +28,7 @@ pub struct Login {
     password: String,
     database: String,
     parameters: Vec<(String, String)>,
+    header: Vec<u8>,
 }
 
 impl Login {
@@ -40,7 +41,15 @@ impl Login {
             password: password.to_owned(),
             database: DATABASE.to_owned(),
             parameters: Vec::new(),
+            header: Vec::new(),
         }
+    }
+
+    /// With bytes before the startup packet, as a balancer in front sends them.
+    #[must_use]
+    pub fn behind(mut self, header: impl Into<Vec<u8>>) -> Self {
+        self.header = header.into();
+        self
     }
 
     /// From another address of this machine.
@@ -74,6 +83,32 @@ pub fn call(source: Ipv4Addr, port: u16) -> Result<TcpStream> {
     socket.bind(&SocketAddr::from((source, 0)).into())?;
     socket.connect(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into()).context("cannot connect")?;
     Ok(socket.into())
+}
+
+/// What a client of Vertica sends first that asks to be balanced.
+pub const LOAD_BALANCE_REQUEST: &[u8] = &[0, 0, 0, 8, 0x04, 0xd3, 0, 0];
+
+/// The port of this machine that a client of Vertica from this address is told to call; none when it is to stay.
+///
+/// # Errors
+/// When there is no answer, or another address is told than 127.0.0.1.
+pub fn told(source: Ipv4Addr, port: u16) -> Result<Option<u16>> {
+    let mut stream = call(source, port)?;
+    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    stream.write_all(LOAD_BALANCE_REQUEST)?;
+    let mut kind = [0; 1];
+    stream.read_exact(&mut kind)?;
+    match &kind {
+        b"N" => Ok(None),
+        b"Y" => {
+            let mut rest = [0; 18];
+            stream.read_exact(&mut rest)?;
+            let [0, 0, 0, 18, 0, 0, high, low, host @ ..] = rest else { bail!("{rest:?}") };
+            ensure!(host == *b"127.0.0.1\0", "{}", host.escape_ascii());
+            Ok(Some(u16::from_be_bytes([high, low])))
+        }
+        other => bail!("{other:?}"),
+    }
 }
 
 /// How a statement is sent and its rows come back.
@@ -346,7 +381,10 @@ impl Client {
             ("application_name", "testkit"),
         ];
         parameters.extend(login.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        self.send(|buffer| frontend::startup_message(parameters, buffer))?;
+        self.send(|buffer| {
+            buffer.extend_from_slice(&login.header);
+            frontend::startup_message(parameters, buffer)
+        })?;
         let mut scram = ScramSha256::new(login.password.as_bytes(), ChannelBinding::unsupported());
         loop {
             match self.receive()? {

@@ -12,7 +12,9 @@ mod server;
 pub mod slt;
 
 pub use certificates::Authority;
-pub use client::{Answer, Client, Column, Login, Outcome, Protocol, Refused, Report, Send, call};
+pub use client::{
+    Answer, Client, Column, LOAD_BALANCE_REQUEST, Login, Outcome, Protocol, Refused, Report, Send, call, told,
+};
 pub use open_files::raise_open_files;
 pub use postgres::Postgres;
 pub use psql::{Ran, psql, psql_with};

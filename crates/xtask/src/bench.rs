@@ -1,5 +1,6 @@
 //! Measurements of the server as it is shipped: a release build, its own process, real clients.
 
+mod balance;
 mod commits;
 mod connect;
 mod connections;
@@ -26,6 +27,8 @@ pub enum Measurement {
     Rules,
     /// Where a connection goes, among 100 and 1,000,000 routing rules. Needs no server.
     Decision,
+    /// Connections that ask where to go: while rules change, and how many a listener answers.
+    Balance,
     /// Resident memory of a server that does nothing.
     Idle,
     /// What 10,000 idle sessions weigh.
@@ -76,6 +79,7 @@ pub fn run(named: &[Measurement]) -> Result<()> {
         Measurement::Commits,
         Measurement::Rules,
         Measurement::Decision,
+        Measurement::Balance,
         Measurement::Idle,
         Measurement::Connections,
         Measurement::Query,
@@ -93,6 +97,7 @@ pub fn run(named: &[Measurement]) -> Result<()> {
             Measurement::Connections => connections::measure(&binary)?,
             Measurement::Query => query::measure(&binary)?,
             Measurement::Connect => connect::measure(&binary)?,
+            Measurement::Balance => balance::measure(&binary)?,
             Measurement::Idle => idle::measure(&binary)?,
             Measurement::Prompt => prompt::measure()?,
         });

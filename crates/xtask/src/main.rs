@@ -15,7 +15,7 @@ struct Arguments {
 enum Task {
     /// Measures a release build against the bars of the design and prints both. Needs psql.
     Bench {
-        /// What to measure: commits, rules, decision, idle, connections, query, connect or prompt; all but prompt, which builds a fresh clone, if none is named.
+        /// What to measure: commits, rules, decision, balance, idle, connections, query, connect or prompt; all but prompt, which builds a fresh clone, if none is named.
         measurements: Vec<bench::Measurement>,
     },
 }

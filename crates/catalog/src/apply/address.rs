@@ -27,13 +27,18 @@ fn check_host(host: &Host, node: &Node) -> Outcome {
         Host::Dns(_) => return Ok(()),
         Host::Ip(ip) => match ip.to_canonical() {
             ip if ip.is_unspecified() => AddressFault::Unspecified,
-            ip if ip.is_multicast() => AddressFault::Multicast,
+            ip if ip.is_multicast() && !is_of_examples(ip) => AddressFault::Multicast,
             IpAddr::V4(ip) if ip.is_broadcast() => AddressFault::Broadcast,
             ip if ip.is_loopback() && !is_on_loopback(node) => AddressFault::Loopback,
             _ => return Ok(()),
         },
     };
     Err(CatalogError::BadAddress { host: host.to_string(), fault })
+}
+
+/// MCAST-TEST-NET (RFC 6676): no group has such an address, and the seeds' examples call nodes by them.
+fn is_of_examples(ip: IpAddr) -> bool {
+    matches!(ip, IpAddr::V4(ip) if ip.octets().starts_with(&[233, 252, 0]))
 }
 
 fn is_on_loopback(node: &Node) -> bool {

@@ -20,16 +20,12 @@ use crate::encode::{client_text, pg_type};
 use crate::error::aborted;
 use crate::session::Answer;
 
-/// How long a statement may always be, in bytes.
-const STATEMENT_BYTES_ALWAYS: usize = 65_536;
-
 /// What a statement or portal takes besides the client's own bytes, about.
 pub(super) const OVERHEAD_BYTES: usize = 1_024;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     pub(super) async fn parse(&mut self, name: &[u8], text: &[u8], types: &[u32]) -> Result<(), Failure> {
         let (name, text) = (client_text(name)?, client_text(text)?);
-        self.check_length(text)?;
         if name.is_empty() {
             self.statements.remove(name);
         }
@@ -40,18 +36,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         self.add_statement(name, text.len(), prepared)?;
         answer::parse_complete(&mut self.line.out);
         Ok(())
-    }
-
-    /// Refuses a text that is too long to be read.
-    pub(super) fn check_length(&self, text: &str) -> Result<(), ClientError> {
-        // Most texts are shorter than the least that the limit can be.
-        if text.len() <= STATEMENT_BYTES_ALWAYS || text.len() <= self.session.limit("statement_bytes_max") {
-            return Ok(());
-        }
-        let message = format!("the statement is {} bytes long", text.len());
-        let limit = self.session.limit("statement_bytes_max");
-        Err(ClientError::new(SqlState::ProgramLimitExceeded, message)
-            .with_detail(format!("The limit \"statement_bytes_max\" is {limit}.")))
     }
 
     /// Refuses what would make the session keep too much.

@@ -52,11 +52,9 @@ impl Ended {
                 if usize::try_from(*length).is_ok_and(|length| length >= *bytes_max) =>
             {
                 let message = format!("message of {length} bytes is longer than {bytes_max} bytes");
-                Some(
-                    ClientError::new(SqlState::ProgramLimitExceeded, message)
-                        .with_hint("The setting message_bytes_max of the process sets this limit.")
-                        .fatal(),
-                )
+                let error = ClientError::new(SqlState::ProgramLimitExceeded, message);
+                let detail = format!("The limit \"message_bytes_max\" is {bytes_max}.");
+                Some(error.with_detail(detail).with_hint("Split the statement.").fatal())
             }
             Self::Wire(error) => Some(ClientError::new(SqlState::ProtocolViolation, error.to_string()).fatal()),
         }
@@ -89,7 +87,7 @@ impl From<Ended> for Failure {
 pub(crate) struct Line<S> {
     stream: S,
     read: BytesMut,
-    /// What is to be sent.
+
     pub(crate) out: BytesMut,
     entry: Arc<SessionEntry>,
     counters: Arc<Counters>,

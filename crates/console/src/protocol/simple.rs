@@ -27,8 +27,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
 
     async fn run_all(&mut self, text: &[u8]) -> Result<(), Failure> {
         let text = client_text(text)?;
-        self.check_length(text)?;
-        let statements = switchyard_dialect::parse(text).map_err(switchyard_engine::ClientError::from)?;
+        let statements = switchyard_dialect::parse_within(text, self.session.parse_limits());
+        let statements = statements.map_err(switchyard_engine::ClientError::from)?;
         if statements.is_empty() {
             answer::empty_query(&mut self.line.out);
         }

@@ -19,17 +19,13 @@ pub(super) struct Bounded {
     statements_left: Cell<usize>,
 }
 
-/// How many statements one may hold, itself included, as EXPLAIN and PREPARE hold one. Reading a statement takes so
-/// much stack that the limit on recursion comes too late.
-const STATEMENTS_MAX: usize = 8;
-
 impl Bounded {
-    /// With so many expressions to begin, those in abandoned readings too.
-    pub fn new(expressions_max: usize) -> Self {
+    /// With so many expressions and statements to begin, those in abandoned readings too.
+    pub fn new(expressions_max: usize, statements_max: usize) -> Self {
         Self {
             postgres: PostgreSqlDialect {},
             expressions_left: Cell::new(expressions_max),
-            statements_left: Cell::new(STATEMENTS_MAX),
+            statements_left: Cell::new(statements_max),
         }
     }
 
@@ -137,7 +133,7 @@ mod tests {
             let parse = |dialect: &dyn Dialect| {
                 Parser::new(dialect).try_with_sql(text).and_then(|mut parser| parser.parse_statement())
             };
-            assert_eq!(parse(&Bounded::new(1_000)), parse(&PostgreSqlDialect {}), "{text}");
+            assert_eq!(parse(&Bounded::new(1_000, 8)), parse(&PostgreSqlDialect {}), "{text}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Looking at the tokens of one statement, and taking them.
 
+use super::ParseLimits;
 use super::lexer::{Kind, Token, error_at};
 use crate::ast::Ident;
 use crate::error::{ErrorKind, SyntaxError};
@@ -46,6 +47,7 @@ pub(crate) struct Cursor<'a> {
     end: Token,
     /// Where the first token begins.
     place: Place,
+    limits: ParseLimits,
     index: usize,
     /// The words that would have done at this token, for the hint.
     expected: Vec<&'static str>,
@@ -53,8 +55,13 @@ pub(crate) struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// At the first of a statement's tokens; `end` is the semicolon or the end of the text behind them.
-    pub fn new(text: &'a str, tokens: &'a [Token], end: Token, place: Place) -> Self {
-        Self { text, tokens, end, place, index: 0, expected: Vec::new() }
+    pub fn new(text: &'a str, tokens: &'a [Token], end: Token, place: Place, limits: ParseLimits) -> Self {
+        Self { text, tokens, end, place, limits, index: 0, expected: Vec::new() }
+    }
+
+    /// How much the statement may ask of the parser.
+    pub fn limits(&self) -> ParseLimits {
+        self.limits
     }
 
     /// Where one of the statement's tokens begins.

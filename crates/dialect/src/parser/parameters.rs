@@ -1,9 +1,9 @@
 //! The extended protocol's parameters, `$1` and so on, in our statements: their grammar has literals only, so values
 //! are put into the text. Statements of SQL keep theirs, and get the values when they run.
 
-use super::Parsed;
 use super::cursor::Result;
 use super::lexer::{Kind, Lexer, Token, error_at};
+use super::{ParseLimits, Parsed};
 use crate::ast::Literal;
 use crate::error::ErrorKind;
 use crate::printer;
@@ -45,13 +45,13 @@ pub fn bind(text: &str, values: &[Literal]) -> Result<String> {
 /// Reads a text that may have parameters: a statement of our own as if they were all NULL.
 ///
 /// # Errors
-/// As [`parse`](crate::parse).
-pub fn parse_template(text: &str) -> Result<Vec<Parsed>> {
-    let plain = super::parse(text);
+/// As [`parse_within`](crate::parse_within).
+pub fn parse_template(text: &str, limits: ParseLimits) -> Result<Vec<Parsed>> {
+    let plain = super::parse_within(text, limits);
     match parameter_count(text) {
         Ok(count @ 1..) => {
             let nothing = vec![Literal::Null; count];
-            let ours = bind(text, &nothing).and_then(|bound| super::parse(&bound));
+            let ours = bind(text, &nothing).and_then(|bound| super::parse_within(&bound, limits));
             match ours {
                 Ok(statements) if !statements.iter().any(|one| one.statement.takes_values()) => Ok(statements),
                 _ => plain,
@@ -63,7 +63,7 @@ pub fn parse_template(text: &str) -> Result<Vec<Parsed>> {
 
 /// The parameters and their numbers, in the text's order.
 fn parameters(text: &str) -> Result<Vec<(Token, usize)>> {
-    super::check_length(text)?;
+    super::check_length(text, ParseLimits::HIGHEST.statement_bytes_max)?;
     let mut lexer = Lexer::new(text);
     let mut tokens = Vec::new();
     let mut parameters = Vec::new();

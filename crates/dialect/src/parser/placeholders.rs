@@ -1,5 +1,6 @@
 //! The parameters of Vertica's clients, `?`, as numbers.
 
+use super::ParseLimits;
 use super::cursor::Result;
 use super::lexer::{Kind, Lexer};
 
@@ -42,7 +43,7 @@ fn replacement(index: usize) -> String {
 /// # Errors
 /// If the text cannot be cut into tokens.
 pub fn number_placeholders(text: &str) -> Result<Numbered> {
-    super::check_length(text)?;
+    super::check_length(text, ParseLimits::HIGHEST.statement_bytes_max)?;
     let mut lexer = Lexer::new(text);
     let mut tokens = Vec::new();
     let mut numbered = Numbered { text: String::with_capacity(text.len()), places: Vec::new() };

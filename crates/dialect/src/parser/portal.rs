@@ -150,7 +150,7 @@ pub(super) fn prepare(cursor: &mut Cursor<'_>) -> Result<Statement> {
     }
     let text = cursor.text().get(first.start()..last.end()).unwrap_or_default();
     let before = cursor.text().get(..first.start()).map_or(0, |before| before.chars().count());
-    let mut statements = parameters::parse_template(text).map_err(|mut error| {
+    let mut statements = parameters::parse_template(text, cursor.limits()).map_err(|mut error| {
         error.position += before;
         error
     })?;

@@ -20,8 +20,11 @@ pub(super) fn set(cursor: &mut Cursor<'_>) -> Result<Statement> {
     if !plain && cursor.accept("TRANSACTION") {
         return Ok(Statement::SetTransaction { session: false, modes: transaction::some_modes(cursor)? });
     }
-    if !plain && (cursor.at("CONSTRAINTS") || cursor.at("SESSION") && cursor.at_ahead(1, "AUTHORIZATION")) {
+    if !plain && cursor.at("CONSTRAINTS") {
         return sql::delegate(cursor);
+    }
+    if !plain && cursor.accept_all(&["SESSION", "AUTHORIZATION"]) {
+        return authorization(cursor, SetScope::Session);
     }
     let mut scope = SetScope::Session;
     if !plain && cursor.accept("SESSION") {
@@ -30,6 +33,9 @@ pub(super) fn set(cursor: &mut Cursor<'_>) -> Result<Statement> {
         }
     } else if !plain && cursor.accept("LOCAL") {
         scope = SetScope::Local;
+    }
+    if scope == SetScope::Local && cursor.accept_all(&["SESSION", "AUTHORIZATION"]) {
+        return authorization(cursor, scope);
     }
     set_parameter(cursor, scope)
 }
@@ -47,6 +53,9 @@ fn set_session(cursor: &mut Cursor<'_>) -> Result<Option<Statement>> {
     }
     if is_assignment_ahead(cursor, 1) {
         return Ok(None);
+    }
+    if cursor.accept_all(&["SESSION", "AUTHORIZATION"]) {
+        return authorization(cursor, SetScope::Session).map(Some);
     }
     if cursor.accept("CHARACTERISTICS") {
         cursor.expect_all(&["AS", "TRANSACTION"])?;
@@ -91,6 +100,11 @@ fn set_parameter(cursor: &mut Cursor<'_>, scope: SetScope) -> Result<Statement> 
         cursor.expect("TO")?;
     }
     Ok(Statement::Set { scope, name, values: values(cursor)? })
+}
+
+/// After SET SESSION AUTHORIZATION.
+fn authorization(cursor: &mut Cursor<'_>, scope: SetScope) -> Result<Statement> {
+    Ok(Statement::Set { scope, name: named("session_authorization"), values: one_value(cursor)? })
 }
 
 fn named(name: &str) -> Ident {

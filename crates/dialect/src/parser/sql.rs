@@ -11,28 +11,9 @@ use super::lexer::{Kind, Token};
 use crate::ast::Statement;
 use crate::error::{ErrorKind, SyntaxError};
 
-/// The longest statement that sqlparser is given: its tokens take some 90 bytes each, and a blank is one.
-pub(crate) const SQL_BYTES_MAX: usize = 1 << 20;
-
-/// How deep sqlparser may call itself; its own default.
-const RECURSION_MAX: usize = 50;
-
-/// How deep brackets may nest; sqlparser's own limit ends most nests before.
-const BRACKETS_MAX: usize = 40;
-
 /// What the deepest nest needs in a build without optimisation, some 60 KiB for each bracket, and as much again.
 /// sqlparser's own growing of the stack leaves less than one of its calls may take in such a build.
 const STACK_BYTES: usize = 6 << 20;
-
-/// How many expressions sqlparser may begin for each token, and for each statement besides. Ordinary ones begin not
-/// even one for each token; a call within eight others begins some thousand.
-const EXPRESSIONS_PER_TOKEN: usize = 4;
-const EXPRESSIONS_MIN: usize = 20_000;
-
-/// How deep a tree may become by chaining (`a + b + c`, `a OR b OR c`), which sqlparser does in a loop, without a
-/// limit, while cloning, comparing and dropping the tree recurse. In a build without optimisation a clone takes some
-/// 5 KiB of stack for each level of an expression and 20 KiB for each UNION; threads have 2 MiB.
-const CHAIN_MAX: usize = 640;
 
 /// Has sqlparser read the statement from its first token.
 pub(super) fn delegate(cursor: &mut Cursor<'_>) -> Result<Statement> {
@@ -88,8 +69,10 @@ fn read<T>(
         return Err(cursor.error_at_token(*first, &[]));
     }
     let sql = cursor.text().get(first.start()..last.end()).unwrap_or_default();
-    if sql.len() > SQL_BYTES_MAX {
-        return Err(too_complex(cursor, *first, "statement is too long"));
+    let bytes_max = cursor.limits().query_bytes_max;
+    if sql.len() > bytes_max {
+        let message = format!("query is too long: {} bytes of {bytes_max}", sql.len());
+        return Err(too_complex(cursor, *first, message, "The setting query_bytes_max sets this limit.".to_owned()));
     }
     check_depth(cursor)?;
     let piece = Piece { sql, start: first.start(), origin: Origin(cursor.place_of(*first)) };
@@ -120,8 +103,10 @@ impl Piece<'_> {
             token.span.start = self.origin.to_whole(token.span.start);
             token.span.end = self.origin.to_whole(token.span.end);
         }
-        let dialect = Bounded::new(EXPRESSIONS_MIN + EXPRESSIONS_PER_TOKEN * cursor.tokens().len());
-        let mut parser = Parser::new(&dialect).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
+        let limits = cursor.limits();
+        let dialect = Bounded::new(limits.expressions_max(cursor.tokens().len()), limits.statements_max());
+        let parser = Parser::new(&dialect).with_recursion_limit(limits.recursion_max());
+        let mut parser = parser.with_tokens_with_locations(tokens);
         let statement = match one(&mut parser) {
             Ok(statement) => statement,
             Err(_) if dialect.is_exhausted() => {
@@ -138,7 +123,7 @@ impl Piece<'_> {
 
     fn converted(&self, cursor: &Cursor<'_>, error: &ParserError) -> SyntaxError {
         match error {
-            ParserError::RecursionLimitExceeded => too_complex(cursor, cursor.token(), "statement is nested too deep"),
+            ParserError::RecursionLimitExceeded => too_deep(cursor, cursor.token()),
             ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
                 let location = location(message);
                 let text = message.rsplit_once(" at Line: ").map_or(message.as_str(), |(before, _)| before);
@@ -164,9 +149,14 @@ impl Piece<'_> {
     }
 }
 
-fn too_complex(cursor: &Cursor<'_>, token: Token, message: &str) -> SyntaxError {
+fn too_complex(cursor: &Cursor<'_>, token: Token, message: String, hint: String) -> SyntaxError {
     let error = cursor.error_at_token(token, &[]);
-    SyntaxError { kind: ErrorKind::TooComplex, message: message.to_owned(), hint: None, ..error }
+    SyntaxError { kind: ErrorKind::TooComplex, message, hint: Some(hint), ..error }
+}
+
+fn too_deep(cursor: &Cursor<'_>, token: Token) -> SyntaxError {
+    let hint = format!("The setting parse_depth_max is {}.", cursor.limits().depth_max);
+    too_complex(cursor, token, "statement is nested too deep".to_owned(), hint)
 }
 
 /// sqlparser says where only in the text: `... at Line: 1, Column: 8`.
@@ -228,6 +218,7 @@ fn check_depth(cursor: &Cursor<'_>) -> Result<()> {
     let mut outer: Vec<Depth> = Vec::new();
     let mut outer_total = 0;
     let mut depth = Depth::default();
+    let limits = cursor.limits();
     for token in cursor.tokens() {
         let text = token.text(cursor.text());
         match (token.kind, text) {
@@ -251,8 +242,8 @@ fn check_depth(cursor: &Cursor<'_>) -> Result<()> {
             }
             _ => depth.tokens += 1,
         }
-        if outer.len() > BRACKETS_MAX || outer_total + depth.total() > CHAIN_MAX {
-            return Err(too_complex(cursor, *token, "statement is nested too deep"));
+        if outer.len() > limits.depth_max || outer_total + depth.total() > limits.chain_max() {
+            return Err(too_deep(cursor, *token));
         }
     }
     Ok(())

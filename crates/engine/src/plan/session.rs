@@ -192,6 +192,9 @@ fn not_above_user(
 }
 
 fn set(scope: SetScope, ident: &Ident, values: &SetValue, context: &PlanContext<'_>) -> Result<Plan, PlanError> {
+    if is_authorization(ident) {
+        return set_authorization(values, context);
+    }
     let setting = settable(ident, context)?;
     let of_transaction = setting.name.starts_with("transaction_");
     let local = scope == SetScope::Local || of_transaction;
@@ -209,6 +212,30 @@ fn set(scope: SetScope, ident: &Ident, values: &SetValue, context: &PlanContext<
         return Ok(only_in_transaction(what));
     }
     Ok(step("SET", vec![change]))
+}
+
+fn is_authorization(ident: &Ident) -> bool {
+    ["session authorization", "session_authorization"].iter().any(|name| ident.0.eq_ignore_ascii_case(name))
+}
+
+/// The session stays its user's: who else it could become is refused.
+fn set_authorization(values: &SetValue, context: &PlanContext<'_>) -> Result<Plan, PlanError> {
+    let SetValue::Values(values) = values else { return Ok(step("SET", Vec::new())) };
+    let wanted = settings::declaration("session_authorization")?.read_values(values)?;
+    let wanted = Name::parse(&wanted)?;
+    let own = context.catalog.users().find(context.session.user_id);
+    match context.catalog.users().named(&wanted) {
+        Some(user) if own.is_some_and(|own| own.id == user.id) => Ok(step("SET", Vec::new())),
+        _ if !context.is_superuser() => Err(PlanError::Privilege { verb: "set", kind: "session authorization" }),
+        Some(_) => Err(PlanError::NotSupported {
+            what: "SET SESSION AUTHORIZATION to another user".to_owned(),
+            hint: Some("Connect as that user.".to_owned()),
+        }),
+        None => {
+            let nearest = nearest(&wanted, context.catalog.users().names());
+            Err(PlanError::Missing { kind: ObjectKind::User, name: wanted, nearest })
+        }
+    }
 }
 
 /// The value a setting had without SET.
@@ -264,9 +291,7 @@ fn reset(selection: &Selection, context: &PlanContext<'_>) -> Result<Plan, PlanE
     let mut changes = Vec::new();
     for ident in named {
         // The session's user never changes, so there is nothing to go back to.
-        if ident.0.eq_ignore_ascii_case("session authorization")
-            || ident.0.eq_ignore_ascii_case("session_authorization")
-        {
+        if is_authorization(ident) {
             continue;
         }
         changes.push(if ident.0.eq_ignore_ascii_case("role") {

@@ -284,20 +284,37 @@ pub static SETTINGS: &[Declaration] = &[
         "The time one query over system tables may take; 0 is no limit.",
     )
     .superuser(),
+    // What they may be at the most is what the parser is made for: ParseLimits::HIGHEST.
+    ours(
+        "statement_bytes_max",
+        int(1_024, 16_777_216),
+        "16777216",
+        CLUSTER.and(Levels::USER),
+        "How many bytes of statements a client may send at once.",
+    )
+    .superuser(),
+    ours(
+        "query_bytes_max",
+        int(1_024, 1_048_576),
+        "1048576",
+        CLUSTER.and(Levels::USER),
+        "How many bytes one query may have; statements that change the catalog may have as many as statement_bytes_max.",
+    )
+    .superuser(),
+    ours(
+        "parse_depth_max",
+        int(10, 40),
+        "40",
+        CLUSTER.and(Levels::USER),
+        "How deep brackets may nest in a query; chains of operators, and of WITH queries, may be longer in proportion.",
+    )
+    .superuser(),
     ours(
         "query_log_statements_max",
         int(0, 1_000_000),
         "1000",
         CLUSTER,
         "How many ended statements a member keeps for hologres.hg_query_log.",
-    )
-    .superuser(),
-    ours(
-        "statement_bytes_max",
-        int(65_536, 1 << 30),
-        "16777216",
-        CLUSTER.and(Levels::USER),
-        "The longest string of statements, in bytes.",
     )
     .superuser(),
     ours(

@@ -14,7 +14,7 @@ use datafusion::common::ScalarValue;
 
 use super::convert::Place;
 use super::error::QueryError;
-use super::functions::arithmetic::QUOTIENT;
+use super::printed::in_postgresql_s_digits;
 use crate::error::SqlState;
 use crate::tables::PG_TYPE;
 
@@ -291,9 +291,9 @@ fn scalar(column: &ArrayRef, row: usize, kind: PgType) -> Result<Scalar, QueryEr
         }
         DataType::Time64(_) => Scalar::Time(column.as_primitive::<Time64NanosecondType>().value(row) / 1_000),
         DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) => list(column, row, kind)?,
-        kind if *kind == QUOTIENT => {
+        kind if kind.is_decimal() => {
             let exact = ArrayFormatter::try_new(column, &FormatOptions::default())?.value(row).to_string();
-            Scalar::Text(quotient(&exact))
+            Scalar::Text(in_postgresql_s_digits(exact, kind))
         }
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             let value = column.as_primitive::<IntervalMonthDayNanoType>().value(row);

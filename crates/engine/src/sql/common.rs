@@ -7,8 +7,9 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use std::sync::Arc;
 
 use super::error::QueryError;
-use super::kinds::{is_text, name_of};
-use super::widths::{Result, Typer, field_of, is_unknown};
+use super::functions::arithmetic::QUOTIENT;
+use super::kinds::{self, is_text, name_of};
+use super::widths::{Result, Typer, cast, field_of, is_unknown};
 use crate::error::SqlState;
 
 /// Types of one category are turned into each other by themselves.
@@ -91,6 +92,7 @@ pub(super) fn case(mut case: Case, schema: &DFSchema, typer: &Typer<'_>) -> Resu
 pub(super) fn union_inputs(inputs: Vec<Arc<LogicalPlan>>, typer: &Typer<'_>) -> Result<Vec<Arc<LogicalPlan>>> {
     let width = inputs.first().map_or(0, |input| input.schema().fields().len());
     let mut read: Vec<Option<Field>> = Vec::with_capacity(width);
+    let mut mixed: Vec<Option<DataType>> = Vec::with_capacity(width);
     for place in 0..width {
         let kinds: Vec<(Field, bool)> = inputs
             .iter()
@@ -100,10 +102,12 @@ pub(super) fn union_inputs(inputs: Vec<Arc<LogicalPlan>>, typer: &Typer<'_>) -> 
             })
             .collect();
         read.push(common(&kinds, "UNION")?);
+        mixed.push(mixed_scale(&kinds));
     }
     let inputs = inputs.into_iter().map(|input| {
         let wanted = |place: usize| read.get(place).cloned().flatten().filter(|_| is_unknown_column(&input, place));
-        if (0..width).all(|place| wanted(place).is_none()) {
+        let scaled = |place: usize| mixed.get(place).cloned().flatten();
+        if (0..width).all(|place| wanted(place).is_none() && scaled(place).is_none()) {
             return Ok(input);
         }
         let columns: Vec<Expr> = input
@@ -113,15 +117,43 @@ pub(super) fn union_inputs(inputs: Vec<Arc<LogicalPlan>>, typer: &Typer<'_>) -> 
             .enumerate()
             .map(|(place, column)| {
                 let name = column.name.clone();
-                match wanted(place) {
-                    Some(kind) => typer.read(Expr::Column(column), &kind).alias(name),
-                    None => Expr::Column(column),
+                let read = match wanted(place) {
+                    Some(kind) => typer.read(Expr::Column(column.clone()), &kind),
+                    None => Expr::Column(column.clone()),
+                };
+                match (scaled(place), wanted(place)) {
+                    (Some(kind), _) => cast(read, kind).alias(name),
+                    (None, Some(_)) => read.alias(name),
+                    (None, None) => read,
                 }
             })
             .collect();
         LogicalPlanBuilder::from(input).project(columns)?.build().map(Arc::new)
     });
     inputs.collect()
+}
+
+/// The type of numbers of which each keeps its scale; none where they are not all exact, or have the same.
+fn mixed_scale(kinds: &[(Field, bool)]) -> Option<DataType> {
+    let mut scales = Vec::with_capacity(kinds.len());
+    for (kind, unknown) in kinds {
+        match kind.data_type() {
+            // What is computed has digits of its own.
+            kind if *kind == QUOTIENT => return None,
+            kind if kind.is_integer() => scales.push((0, 0)),
+            DataType::Decimal128(_, scale) => scales.push((*scale, *scale)),
+            kind @ DataType::Decimal256(_, scale) => {
+                let least = kinds::least_scale(kind).and_then(|least| i8::try_from(least).ok());
+                scales.push((least.unwrap_or(*scale), *scale));
+            }
+            DataType::Null => {}
+            _ if *unknown => {}
+            _ => return None,
+        }
+    }
+    let least = scales.iter().map(|(least, _)| *least).min()?;
+    let greatest = scales.iter().map(|(_, greatest)| *greatest).max()?;
+    if least == greatest { None } else { kinds::mixed_scale(least, greatest) }
 }
 
 fn is_unknown_column(input: &LogicalPlan, place: usize) -> bool {

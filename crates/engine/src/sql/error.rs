@@ -336,6 +336,8 @@ fn plan(text: &str) -> QueryError {
         ("UNION queries have different number of columns", SqlState::SyntaxError),
         ("Cannot coerce", SqlState::CannotCoerce),
         ("Unsupported SQL type", SqlState::FeatureNotSupported),
+        ("SELECT DISTINCT, ORDER BY expressions", SqlState::InvalidColumnReference),
+        ("SELECT DISTINCT ON expressions must match", SqlState::InvalidColumnReference),
     ] {
         if text.contains(words) {
             return QueryError::new(sqlstate, sentence(text));

@@ -2,6 +2,7 @@
 
 pub(super) mod arithmetic;
 pub(super) mod declared;
+mod from_char;
 mod plain;
 pub(super) mod temporal;
 mod to_char;

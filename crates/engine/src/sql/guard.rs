@@ -129,9 +129,9 @@ impl Visitor for Calls<'_> {
 }
 
 /// Refuses all but queries. What EXPLAIN would show is of the engine's insides, and nothing that an operator could act on.
-pub(super) fn check(statement: &Statement) -> Result<(), QueryError> {
+pub(super) fn check(statement: &Statement, depth_max: u64) -> Result<(), QueryError> {
     match statement {
-        Statement::Query(query) => check_query(query),
+        Statement::Query(query) => check_query(query, depth_max),
         Statement::Explain { .. } => Err(QueryError {
             hint: Some(
                 "Tables here are small, and read whole. describe_load_balance_decision says why a client goes where."
@@ -154,30 +154,27 @@ fn keyword(statement: &Statement) -> String {
     }
 }
 
-/// How many table references a query may have when each of its WITH queries is written out where it is used: that is
-/// what the planner does with them, and a chain of them doubles with each link.
-const REFERENCES_MAX: u64 = 250;
-
-/// Refuses a query that would be planned for ever.
-fn check_size(query: &Query) -> Result<(), QueryError> {
+/// Refuses a query that would be planned for ever. A WITH query is written out by the planner wherever it is used: a chain
+/// of them doubles with each link, and each becomes a part of the plan inside the one before, which takes memory with the
+/// square of that depth.
+fn check_size(query: &Query, depth_max: u64) -> Result<(), QueryError> {
+    let (chain_max, references_max) = (depth_max.saturating_mul(8) / 5, depth_max.saturating_mul(25) / 4);
+    let refused = |message: String| {
+        QueryError::new(SqlState::StatementTooComplex, message)
+            .hinting(format!("The setting parse_depth_max is {depth_max}."))
+    };
     let mut sizes = Sizes::default();
     let _: ControlFlow<()> = query.visit(&mut sizes);
-    if sizes.depth_max > CHAIN_MAX {
-        let message = format!("WITH queries refer to one another over more than {CHAIN_MAX} steps");
-        return Err(QueryError::new(SqlState::StatementTooComplex, message));
+    if sizes.depth_max > chain_max {
+        return Err(refused(format!("WITH queries refer to one another over more than {chain_max} steps")));
     }
-    let total = sizes.of(query);
-    if total <= REFERENCES_MAX {
-        return Ok(());
+    if sizes.of(query) > references_max {
+        return Err(refused(format!(
+            "the query refers to more than {references_max} tables once its WITH queries are written out"
+        )));
     }
-    let message =
-        format!("the query refers to more than {REFERENCES_MAX} tables once its WITH queries are written out");
-    Err(QueryError::new(SqlState::StatementTooComplex, message))
+    Ok(())
 }
-
-/// How many WITH queries may refer to one another in a row: each becomes a part of the plan inside the one before, and
-/// planning takes memory with the square of that depth.
-const CHAIN_MAX: u64 = 64;
 
 /// WITH queries by name, with the table references each stands for, and over how many steps it refers to others.
 #[derive(Default)]
@@ -238,8 +235,8 @@ impl Visitor for LongLists {
     }
 }
 
-fn check_query(query: &Query) -> Result<(), QueryError> {
-    check_size(query)?;
+fn check_query(query: &Query, depth_max: u64) -> Result<(), QueryError> {
+    check_size(query, depth_max)?;
     if query.visit(&mut LongLists).is_break() {
         let message = format!("target lists can have at most {ENTRIES_MAX} entries");
         return Err(QueryError::new(SqlState::TooManyColumns, message));
@@ -325,6 +322,7 @@ impl VisitorMut for Rewriter {
         if let Err(error) = fetch_as_limit(query) {
             return ControlFlow::Break(error);
         }
+        super::distinct::order_by_columns(query);
         for table in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             super::names::name_columns(&mut table.query);
         }

@@ -127,6 +127,31 @@ pub(super) fn name_of(field: &Field) -> String {
     own.to_owned()
 }
 
+/// Where numbers of different scales meet, PostgreSQL's keep their own, DataFusion's have the greatest. Of those of this type
+/// only so many digits behind the point are shown as the least scale has, and as count. Nothing else gives this type:
+/// arithmetic has 76 digits or at most 38.
+pub(super) fn mixed_scale(least: i8, greatest: i8) -> Option<DataType> {
+    let least = u8::try_from(least).ok()?;
+    let fits = least <= MIXED_SCALE_MAX.unsigned_abs() && greatest <= MIXED_SCALE_MAX;
+    fits.then(|| DataType::Decimal256(MIXED_PRECISION - least, greatest))
+}
+
+/// The least scale of such a type.
+pub(super) fn least_scale(kind: &DataType) -> Option<usize> {
+    match kind {
+        DataType::Decimal256(precision, _) => {
+            let least = MIXED_PRECISION.checked_sub(*precision)?;
+            (least <= MIXED_SCALE_MAX.unsigned_abs()).then_some(usize::from(least))
+        }
+        _ => None,
+    }
+}
+
+const MIXED_PRECISION: u8 = 75;
+
+/// What is larger leaves no room for 38 digits.
+const MIXED_SCALE_MAX: i8 = 18;
+
 pub(super) fn is_text(kind: &DataType) -> bool {
     matches!(kind, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }

@@ -49,6 +49,10 @@ impl Visitor for Mistakes {
                 position(&item.expr, select, "ORDER BY")?;
             }
         }
+        if let Some(span) = super::distinct::misplaced(query) {
+            let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+            return ControlFlow::Break(at(span, SqlState::InvalidColumnReference, message));
+        }
         ControlFlow::Continue(())
     }
 

@@ -118,6 +118,7 @@ fn name_of(expression: &Expr) -> Option<String> {
         }
         Expr::TypedString(typed) => Some(type_name(&typed.data_type.to_string())),
         Expr::Interval(_) => Some("interval".to_owned()),
+        Expr::AtTimeZone { .. } => Some("timezone".to_owned()),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
         Expr::Case { else_result: Some(result), .. } => Some(name_of(result).unwrap_or_else(|| "case".to_owned())),
         Expr::Case { .. } => Some("case".to_owned()),
@@ -163,7 +164,7 @@ fn type_name(written: &str) -> String {
 }
 
 /// Marks the later ones of several columns of one name, which DataFusion refuses; what is behind it is not shown.
-const MARK: char = '\u{1}';
+pub(super) const MARK: char = '\u{1}';
 
 /// A column's name as the client knows it.
 pub(super) fn shown(name: &str) -> &str {

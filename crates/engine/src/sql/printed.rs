@@ -8,6 +8,7 @@ use datafusion::common::ScalarValue;
 use super::convert::Place;
 use super::error::QueryError;
 use super::functions::arithmetic::QUOTIENT;
+use super::kinds::least_scale;
 use super::moments::{self, DAY_US, Interval};
 
 type Result<T> = std::result::Result<T, QueryError>;
@@ -106,7 +107,22 @@ pub(super) fn digits(value: &ScalarValue) -> Result<String> {
     }
     let array = value.to_array()?;
     let exact = ArrayFormatter::try_new(&array, &FormatOptions::default())?.value(0).to_string();
-    Ok(if value.data_type() == QUOTIENT { super::cells::quotient(&exact) } else { exact })
+    Ok(in_postgresql_s_digits(exact, &value.data_type()))
+}
+
+/// A decimal with as many digits behind the point as PostgreSQL has there.
+pub(super) fn in_postgresql_s_digits(exact: String, kind: &DataType) -> String {
+    if *kind == QUOTIENT {
+        return super::cells::quotient(&exact);
+    }
+    match (least_scale(kind), exact.split_once('.')) {
+        (Some(least), Some((whole, fraction))) => {
+            let counting = fraction.trim_end_matches('0').len().max(least);
+            let kept = fraction.get(..counting).unwrap_or(fraction);
+            if kept.is_empty() { whole.to_owned() } else { format!("{whole}.{kept}") }
+        }
+        _ => exact,
+    }
 }
 
 fn trimmed(digits: String) -> String {

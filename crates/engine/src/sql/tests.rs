@@ -41,7 +41,7 @@ fn snapshot(user: &str) -> Arc<Snapshot> {
     })
 }
 
-const LIMITS: QueryLimits = QueryLimits { memory_bytes_max: 64 << 20, time_ms_max: 60_000 };
+const LIMITS: QueryLimits = QueryLimits { memory_bytes_max: 64 << 20, time_ms_max: 60_000, depth_max: 40 };
 
 fn parsed(sql: &str) -> Statement {
     Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap().pop().unwrap()
@@ -254,6 +254,31 @@ async fn with_queries_that_double_are_refused_before_they_are_planned() {
     assert_eq!(refusal("dbadmin", LIMITS, &joined(251)).await.sqlstate, SqlState::StatementTooComplex);
     let (_, rows) = ask("dbadmin", LIMITS, &chain(5)).await.unwrap();
     assert_eq!(rows, [[Scalar::Int(1)]]);
+    let error = refusal("dbadmin", QueryLimits { depth_max: 10, ..LIMITS }, &line(17)).await;
+    assert_eq!(error.message, "WITH queries refer to one another over more than 16 steps");
+    assert_eq!(error.hint.unwrap(), "The setting parse_depth_max is 10.");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn arms_of_a_union_are_answered_in_their_order() {
+    // Each third takes some time before its first row.
+    let arm = |number: usize| match number % 3 {
+        0 => format!("SELECT DISTINCT {number} AS arm FROM system_columns WHERE description LIKE '%the%of%'"),
+        1 => format!("SELECT {number} AS arm FROM nodes"),
+        _ => format!("SELECT {number} AS arm"),
+    };
+    let arms: Vec<String> = (0..30).map(arm).collect();
+    let union = arms.join(" UNION ALL ");
+    let expected: Vec<Vec<Scalar>> = (0..30).map(|number| vec![Scalar::Int(number)]).collect();
+    let queries = Queries::new(snapshot("dbadmin"), LIMITS, Arc::default()).unwrap();
+    for _ in 0..10 {
+        assert_eq!(all(&queries, &union).await, expected);
+        assert_eq!(all(&queries, &format!("SELECT arm FROM ({union}) t WHERE arm > 27")).await, expected[28..]);
+        assert_eq!(all(&queries, &format!("SELECT arm + 0 FROM ({union}) t LIMIT 20")).await, expected[..20]);
+        let list = all(&queries, &format!("SELECT array_to_string(ARRAY({union}), ' ')")).await;
+        let numbers: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+        assert_eq!(list, [[Scalar::Text(numbers.join(" "))]]);
+    }
 }
 
 async fn all(queries: &Queries, sql: &str) -> Vec<Vec<Scalar>> {

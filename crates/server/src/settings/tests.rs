@@ -72,13 +72,13 @@ fn every_setting_can_be_set_in_each_of_its_sources() {
         ("logins_max", "5"),
         ("login_time_ms_max", "500"),
         ("startup_bytes_max", "5000"),
+        ("message_bytes_max", "100000"),
         ("throttle_delay_ms_min", "5"),
         ("throttle_delay_ms_max", "500"),
         ("throttle_window_ms", "5"),
         ("throttle_addresses_max", "5"),
         ("drain_ms_max", "5"),
         ("port", "6000"),
-        ("message_bytes_max", "100000"),
         ("proxy_networks", "10.0.0.0/24"),
     ]);
     for declaration in DECLARATIONS.iter().filter(|declaration| declaration.available()) {

@@ -322,6 +322,46 @@ public final class Pgjdbc {
             }
         }
         connection.commit();
+        if (!mode.equals("simple")) {
+            openPortals(connection);
+        }
+    }
+
+    /** Two results are read in turns, each in portions of its own size, and end with their transaction. */
+    private void openPortals(Connection connection) throws SQLException {
+        String sql = "SELECT * FROM generate_series(1, ?::int4)";
+        try (PreparedStatement first = connection.prepareStatement(sql);
+                PreparedStatement second = connection.prepareStatement(sql)) {
+            first.setFetchSize(3);
+            first.setInt(1, 20);
+            second.setFetchSize(2);
+            second.setInt(1, 10);
+            ResultSet one = first.executeQuery();
+            ResultSet other = second.executeQuery();
+            same(one(connection, "SELECT count(*) FROM pg_cursors WHERE name LIKE 'C\\_%'"), 2);
+            for (int row = 1; row <= 10; row++) {
+                same(one.next() && other.next(), true);
+                same(one.getInt(1) + other.getInt(1), 2 * row);
+            }
+            same(other.next(), false);
+            one.setFetchSize(4);
+            int left = 0;
+            while (one.next()) {
+                left++;
+            }
+            same(left, 10);
+            connection.commit();
+            one = first.executeQuery();
+            same(one.next(), true);
+            connection.commit();
+            try {
+                readAll(one);
+                throw new AssertionError("a result outlived its transaction");
+            } catch (SQLException thrown) {
+                same(thrown.getSQLState(), "34000");
+            }
+            connection.rollback();
+        }
     }
 
     private void transactions(Connection connection) throws SQLException {

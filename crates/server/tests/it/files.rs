@@ -1,4 +1,4 @@
-//! The files of SQL: each over each protocol, and on each store.
+//! The files of SQL: each over each protocol, and on each store; those about routing with three members that are up.
 
 use libtest_mimic::Trial;
 use switchyard_testkit::{Protocol, Store, files_under, slt};
@@ -19,7 +19,11 @@ pub fn trials() -> anyhow::Result<Vec<Trial>> {
             let name = format!("{} ({}, {})", file.display(), store.name(), protocol.name());
             let file = file.clone();
             trials.push(crate::trial(&name, move || {
-                let server = crate::options().store(store).start()?;
+                let mut options = crate::options().store(store);
+                if file.starts_with("sql-tests/routing") {
+                    options = options.quickstart();
+                }
+                let server = options.start()?;
                 slt::run_file(&server, &file, protocol)?;
                 server.finish()
             }));

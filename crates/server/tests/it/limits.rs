@@ -27,7 +27,9 @@ pub fn trials() -> Vec<Trial> {
         crate::with_server("nonsense_before_login_is_survived", nonsense_before_login_is_survived),
         crate::with_server("nonsense_after_login_is_survived", nonsense_after_login_is_survived),
         crate::with_server("a_deeply_nested_statement_is_refused", a_deeply_nested_statement_is_refused),
-        crate::trial("each_limit_of_the_process_says_so", limits_of_the_process),
+        crate::with_server("limits_of_statements_are_named_in_what_is_refused", limits_of_statements),
+        crate::trial("limits_of_connections_are_named_in_what_is_refused", limits_of_connections),
+        crate::trial("the_limit_on_login_time_is_named_to_who_is_too_slow", limit_of_login_time),
         crate::with_server("each_limit_of_the_catalog_says_so", limits_of_the_catalog),
     ]
 }
@@ -271,84 +273,18 @@ fn is(report: &Report, code: &str, message: &str, detail: &str) -> anyhow::Resul
     Ok(())
 }
 
-/// All that the server says before it closes, as text.
-fn farewell(stream: &mut TcpStream) -> anyhow::Result<String> {
-    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer)?;
-    Ok(String::from_utf8_lossy(&answer).replace('\0', "|"))
-}
-
-fn limits_of_the_process() -> anyhow::Result<()> {
-    let mut options = crate::options().store(Store::Memory);
-    for (flag, value) in [
-        ("--connections-max", "3"),
-        ("--connections-reserved", "1"),
-        ("--login-time-ms-max", "5000"),
-        ("--startup-bytes-max", "1000"),
-        ("--message-bytes-max", "65536"),
-    ] {
-        options = options.argument(flag).argument(value);
-    }
-    let server = options.start()?;
-    let mut admin = server.admin()?;
-    admin.query("CREATE USER otto IDENTIFIED BY 'pw-otto'")?;
-    let _otto = server.client("otto", "pw-otto")?;
-    let report = refused(server.client("otto", "pw-otto"))?;
-    let reserved = "remaining connection slots are reserved for superusers";
-    is(&report, "53300", reserved, "The limit \"connections_reserved\" is 1.")?;
-    let mut other = server.admin()?;
-    let report = refused(server.admin())?;
-    is(&report, "53300", "sorry, too many clients already", "The limit \"connections_max\" is 3.")?;
-
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port()))?;
-    stream.write_all(&[&2000_u32.to_be_bytes()[..], &196_608_u32.to_be_bytes()].concat())?;
-    let said = farewell(&mut stream)?;
-    let told = said.contains("C08P01") && said.contains("The limit \"startup_bytes_max\" is 1000.");
-    ensure!(told, "{said}");
-
-    // Not a byte: it is over when the time is.
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port()))?;
-    let said = farewell(&mut stream)?;
-    let told = said.contains("canceling authentication due to timeout")
-        && said.contains("The limit \"login_time_ms_max\" is 5000.");
-    ensure!(told, "{said}");
-
-    let long = format!("SELECT '{}'", "x".repeat(70_000));
-    let mut stream = server.admin().map_or_else(
-        |_| {
-            other.query("SELECT 1")?;
-            Ok::<_, anyhow::Error>(other.into_stream())
-        },
-        |client| Ok(client.into_stream()),
-    )?;
-    let length = u32::try_from(long.len() + 5)?.to_be_bytes();
-    let _closed_early = stream.write_all(&[&b"Q"[..], &length, long.as_bytes(), b"\0"].concat());
-    let said = farewell(&mut stream)?;
-    ensure!(said.contains("C54000") && said.contains("is longer than 65536 bytes"), "{said}");
-    ensure!(admin.query("SELECT 1")?.len() == 1);
-    server.finish()
-}
-
 fn limits_of_the_catalog(server: &Server) -> anyhow::Result<()> {
     let mut admin = server.admin()?;
     for statement in [
         "CREATE USER otto IDENTIFIED BY 'pw-otto' MAXCONNECTIONS 1 ON DATABASE",
         "CREATE USER mira IDENTIFIED BY 'pw-mira'",
-        "ALTER DATABASE switchyard SET statement_bytes_max = 65536",
     ] {
         admin.query(statement)?;
     }
     let _otto = server.client("otto", "pw-otto")?;
     let report = refused(server.client("otto", "pw-otto"))?;
     is(&report, "53300", "too many connections for user \"otto\"", "The limit \"MAXCONNECTIONS\" is 1.")?;
-    let mut mira = server.client("mira", "pw-mira")?;
-    let long = format!("SELECT '{}'", "x".repeat(70_000));
-    for protocol in [Protocol::Simple, Protocol::Extended] {
-        let error = mira.run(&long, protocol)?.error.context("a long statement was taken")?;
-        is(&error, "54000", "the statement is 70009 bytes long", "The limit \"statement_bytes_max\" is 65536.")?;
-    }
-    ensure!(mira.query("SELECT 1")?.len() == 1);
+    let _mira = server.client("mira", "pw-mira")?;
     admin.query("ALTER DATABASE switchyard SET MaxClientSessions = 3")?;
     let message = "New session rejected due to limit, already 3 sessions active";
     let report = refused(server.client("mira", "pw-mira"))?;
@@ -358,4 +294,109 @@ fn limits_of_the_catalog(server: &Server) -> anyhow::Result<()> {
     another.query("ALTER DATABASE switchyard CLEAR MaxClientSessions")?;
     ensure!(server.client("mira", "pw-mira")?.query("SELECT 1")?.len() == 1);
     Ok(())
+}
+
+/// Sets a limit, runs into it, and goes on when it is not set any more.
+fn limits_of_statements(server: &Server) -> anyhow::Result<()> {
+    let nested = format!("SELECT {}1{}", "(".repeat(11), ")".repeat(11));
+    let chained = (1..30).map(|n| format!(", a{n} AS (SELECT c FROM a{})", n - 1)).collect::<String>();
+    let rows = "BEGIN; DECLARE c CURSOR FOR SELECT a.description, b.description FROM switchyard.system_columns a, \
+                switchyard.system_columns b; FETCH ALL IN c";
+    let cases = [
+        (
+            ("statement_bytes_max", "1024"),
+            format!("SHOW ALL;{}", " ".repeat(1016)),
+            ["54001", "text is too long: 1025 bytes of 1024", "The setting statement_bytes_max sets this limit."],
+        ),
+        (
+            ("query_bytes_max", "1024"),
+            format!("SELECT 1{}+1", " ".repeat(1015)),
+            ["54001", "query is too long: 1025 bytes of 1024", "The setting query_bytes_max sets this limit."],
+        ),
+        (
+            ("parse_depth_max", "10"),
+            nested,
+            ["54001", "statement is nested too deep", "The setting parse_depth_max is 10."],
+        ),
+        (
+            ("parse_depth_max", "10"),
+            format!("WITH a0 AS (SELECT 1 AS c){chained} SELECT c FROM a29"),
+            [
+                "54001",
+                "WITH queries refer to one another over more than 16 steps",
+                "The setting parse_depth_max is 10.",
+            ],
+        ),
+        (
+            ("query_memory_bytes_max", "1048576"),
+            rows.to_owned(),
+            [
+                "53200",
+                "out of memory for the rows fetched at once",
+                "Fetch fewer rows at once, or raise query_memory_bytes_max.",
+            ],
+        ),
+    ];
+    let mut client = server.admin()?;
+    for ((setting, value), statement, [code, message, hint]) in cases {
+        for protocol in [Protocol::Simple, Protocol::Extended] {
+            // A string of several statements cannot be prepared.
+            if protocol == Protocol::Extended && statement.starts_with("BEGIN") {
+                continue;
+            }
+            client.query(&format!("ALTER DATABASE switchyard SET {setting} = {value}"))?;
+            let error = client.run(&statement, protocol)?.error.context("it was not refused")?;
+            let told = (error.code.as_str(), error.message.as_str(), error.hint.as_deref());
+            ensure!(told == (code, message, Some(hint)), "{protocol:?} {setting}: {error:?}");
+            client.query("ROLLBACK")?;
+            client.query(&format!("ALTER DATABASE switchyard CLEAR {setting}"))?;
+            if !statement.starts_with("BEGIN") {
+                let outcome = client.run(&statement, protocol)?;
+                ensure!(outcome.error.is_none(), "{setting}: {:?}", outcome.error);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn limits_of_connections() -> anyhow::Result<()> {
+    let arguments =
+        ["--connections-max", "3", "--connections-reserved", "0", "--startup-bytes-max", "2000", "--message-bytes-max"];
+    let options =
+        arguments.into_iter().fold(crate::options().store(Store::Memory), |options, one| options.argument(one));
+    let server = options.argument("65536").start()?;
+    let said = |mut stream: TcpStream, bytes: &[u8]| -> anyhow::Result<String> {
+        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+        stream.write_all(bytes)?;
+        let mut said = Vec::new();
+        stream.read_to_end(&mut said)?;
+        Ok(String::from_utf8_lossy(&said).into_owned())
+    };
+    let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port()))?;
+    let told = said(stream, &[2_001_i32.to_be_bytes(), 196_608_i32.to_be_bytes()].concat())?;
+    ensure!(told.contains("C08P01") && told.contains("The limit \"startup_bytes_max\" is 2000."), "{told}");
+    // The length alone is refused: nothing more is sent.
+    let told = said(server.admin()?.into_stream(), &[&b"Q"[..], &65_536_i32.to_be_bytes()].concat())?;
+    ensure!(told.contains("C54000") && told.contains("The limit \"message_bytes_max\" is 65536."), "{told}");
+    let held = (0..3).map(|_| server.admin()).collect::<anyhow::Result<Vec<_>>>()?;
+    let error = server.admin().err().context("one more than may be connected was let in")?;
+    let Refused(report) = error.downcast_ref().with_context(|| format!("{error:#}"))?;
+    ensure!(report.code == "53300", "{report:?}");
+    ensure!(report.detail.as_deref() == Some("The limit \"connections_max\" is 3."), "{report:?}");
+    drop(held);
+    server.finish()
+}
+
+fn limit_of_login_time() -> anyhow::Result<()> {
+    let options = crate::options().store(Store::Memory).argument("--login-time-ms-max").argument("100");
+    let server = options.start()?;
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port()))?;
+    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    // Half a packet.
+    stream.write_all(&[0, 0, 0, 40, 0, 3])?;
+    let mut said = Vec::new();
+    stream.read_to_end(&mut said)?;
+    let told = String::from_utf8_lossy(&said).into_owned();
+    ensure!(told.contains("C57014") && told.contains("The limit \"login_time_ms_max\" is 100."), "{told}");
+    server.finish()
 }

@@ -94,6 +94,61 @@ class Psycopg2(unittest.TestCase):
         self.cursor.copy_expert("COPY (SELECT node_name, node_state FROM nodes) TO STDOUT WITH CSV HEADER", into)
         self.assertEqual(into.getvalue(), "node_name,node_state\nnode01,UP\n")
 
+    def test_a_named_cursor_reads_in_portions(self):
+        self.cursor.execute("SELECT count(*) FROM pg_attribute")
+        (count,) = self.cursor.fetchone()
+        with self.connection.cursor("portions") as cursor:
+            cursor.itersize = 100
+            cursor.execute("SELECT attname, attnum FROM pg_attribute WHERE attnum > %s", (0,))
+            self.assertIsNone(cursor.description)
+            self.assertEqual(len(cursor.fetchmany(7)), 7)
+            self.assertEqual([column.name for column in cursor.description], ["attname", "attnum"])
+            # Another cursor of the same connection does not disturb it.
+            self.cursor.execute("SELECT name, is_scrollable FROM pg_cursors")
+            self.assertEqual(self.cursor.fetchall(), [("portions", False)])
+            self.assertEqual(7 + sum(1 for _ in cursor), count)
+            self.assertEqual((cursor.fetchone(), cursor.fetchall()), (None, []))
+        self.assertEqual(self.one("SELECT count(*) FROM pg_cursors"), (0,))
+
+    def test_a_named_cursor_scrolls(self):
+        with self.connection.cursor("back and \"forth\"", scrollable=True) as cursor:
+            cursor.execute("SELECT * FROM generate_series(1, 10)")
+            cursor.scroll(4)
+            self.assertEqual(cursor.fetchone(), (5,))
+            cursor.scroll(-3)
+            self.assertEqual(cursor.fetchmany(2), [(3,), (4,)])
+            cursor.scroll(9, mode="absolute")
+            self.assertEqual(cursor.fetchall(), [(10,)])
+        cursor = self.connection.cursor("forward", scrollable=False)
+        cursor.execute("SELECT * FROM generate_series(1, 10)")
+        self.assertEqual(len(cursor.fetchmany(3)), 3)
+        with self.assertRaises(errors.ObjectNotInPrerequisiteState):
+            cursor.scroll(-1)
+        self.connection.rollback()
+
+    def test_a_named_cursor_can_outlive_its_transaction(self):
+        cursor = self.connection.cursor("held", withhold=True)
+        cursor.execute("SELECT * FROM generate_series(1, 10)")
+        self.assertEqual(cursor.fetchone(), (1,))
+        self.connection.commit()
+        self.assertEqual(cursor.fetchmany(2), [(2,), (3,)])
+        self.connection.commit()
+        self.assertEqual(len(cursor.fetchall()), 7)
+        cursor.close()
+        ended = self.connection.cursor("ended")
+        ended.execute("SELECT * FROM generate_series(1, 10)")
+        self.connection.commit()
+        # The driver knows without asking.
+        with self.assertRaises(psycopg2.ProgrammingError):
+            ended.fetchone()
+        self.connection.rollback()
+        self.connection.autocommit = True
+        with self.connection.cursor("alone", withhold=True) as cursor:
+            cursor.execute("SELECT * FROM generate_series(1, 3)")
+            self.assertEqual(cursor.fetchall(), [(1,), (2,), (3,)])
+        with self.assertRaises(psycopg2.ProgrammingError):
+            self.connection.cursor("no transaction").execute("SELECT 1")
+
     def test_notices_are_kept(self):
         self.cursor.execute("DROP SUBCLUSTER IF EXISTS missing")
         self.assertIn("Nothing was dropped", self.connection.notices[-1])

@@ -5,7 +5,7 @@ use datafusion::common::ScalarValue;
 use jiff::civil::{Date, DateTime};
 
 use super::declared::{Call, Declared};
-use super::to_char;
+use super::{from_char, to_char};
 use crate::error::SqlState;
 use crate::sql::convert::interval_value;
 use crate::sql::error::QueryError;
@@ -67,6 +67,29 @@ pub(in crate::sql) const FUNCTIONS: &[Declared] = &[
             _ => None,
         },
         answer: |call| to_char::to_char(call).map(|text| ScalarValue::Utf8(Some(text))),
+        stable: true,
+    },
+    Declared {
+        name: "to_date",
+        arguments: &[2],
+        gives: |kinds, _| kinds.iter().all(|kind| is_text(kind) || kind.is_null()).then_some(DataType::Date32),
+        answer: |call| {
+            let days = from_char::read(text(call, 0), text(call, 1))?.div_euclid(DAY_US);
+            Ok(ScalarValue::Date32(i32::try_from(days).ok()))
+        },
+        stable: false,
+    },
+    Declared {
+        name: "to_timestamp",
+        arguments: &[1, 2],
+        gives: |kinds, _| match kinds {
+            [seconds] => (seconds.is_numeric() || seconds.is_null()).then(timestamptz),
+            _ => kinds.iter().all(|kind| is_text(kind) || kind.is_null()).then(timestamptz),
+        },
+        answer: |call| match call.values {
+            [seconds] => since_1970(seconds),
+            _ => Ok(point(moments::to_utc(from_char::read(text(call, 0), text(call, 1))?, &call.place.zone)?)),
+        },
         stable: true,
     },
     Declared {
@@ -269,6 +292,23 @@ fn days_later(call: &Call<'_>, sign: i64) -> Result<ScalarValue> {
     let moved = i32::try_from(moved).map_err(|_| range())?;
     moments::date_of(moved)?;
     Ok(ScalarValue::Date32(Some(moved)))
+}
+
+/// The point in time so many seconds after 1970-01-01 00:00 in Greenwich.
+fn since_1970(seconds: &ScalarValue) -> Result<ScalarValue> {
+    let range = || moments::out_of_range("timestamp");
+    let seconds = match printed::double(seconds) {
+        Some(seconds) => seconds,
+        None => printed::digits(seconds)?.parse().map_err(|_| range())?,
+    };
+    let microseconds = (seconds * 1e6).round();
+    // A double holds whole numbers up to this exactly; jiff's times end before.
+    if !microseconds.is_finite() || microseconds.abs() > 9e18 {
+        return Err(range());
+    }
+    let microseconds = microseconds as i64;
+    moments::civil_of(microseconds)?;
+    Ok(point(microseconds))
 }
 
 fn is_moment(kind: &DataType) -> bool {
