@@ -2,9 +2,11 @@
 
 import os
 import unittest
+from inspect import signature as inspect_signature
 from urllib.parse import quote
 
 from sqlalchemy import BigInteger, MetaData, Table, create_engine, func, inspect, select, text, types
+from sqlalchemy.engine.reflection import ObjectKind
 from sqlalchemy.exc import NoSuchTableError, ProgrammingError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.pool import NullPool
@@ -95,14 +97,6 @@ class WithDriver:
         with other.connect().execution_options(postgresql_readonly=True) as connection:
             self.assertEqual(connection.execute(text("SELECT 1")).scalar_one(), 1)
 
-
-class WithPsycopg(WithDriver, unittest.TestCase):
-    driver = "psycopg"
-
-
-class WithPsycopg2(WithDriver, unittest.TestCase):
-    driver = "psycopg2"
-
     def test_every_schema_is_inspected(self):
         inspector = inspect(self.engine)
         self.assertEqual(sorted(inspector.get_schema_names()), SCHEMAS)
@@ -130,17 +124,77 @@ class WithPsycopg2(WithDriver, unittest.TestCase):
         self.assertEqual(inspector.get_temp_table_names(), [])
 
     def test_everything_is_reflected_and_read(self):
+        metadata = MetaData()
         with self.engine.connect() as connection:
             for schema in SCHEMAS:
-                metadata = MetaData(schema=schema)
-                metadata.reflect(connection, views=True)
-                self.assertTrue(metadata.tables)
-                for table in metadata.sorted_tables:
-                    for column in table.columns:
-                        self.assertNotIsInstance(column.type, types.NullType, str(column))
-                        self.assertTrue(column.comment, str(column))
-                    self.assertFalse(table.primary_key.columns or table.foreign_keys or table.indexes)
-                    connection.execute(select(table).limit(2)).all()
+                metadata.reflect(connection, schema=schema, views=True)
+            self.assertEqual({table.schema for table in metadata.tables.values()}, set(SCHEMAS))
+            for table in metadata.sorted_tables:
+                for column in table.columns:
+                    self.assertNotIsInstance(column.type, types.NullType, str(column))
+                    self.assertTrue(column.comment, str(column))
+                self.assertFalse(table.primary_key.columns or table.foreign_keys or table.indexes)
+                connection.execute(select(table).limit(2)).all()
+
+    def test_the_inspector_answers_everything(self):
+        inspector = inspect(self.engine)
+        asked = set()
+        # What our views are made of is no SQL.
+        names = set(dir(inspector)) - {"get_view_definition"}
+        for name in sorted(name for name in names if name.startswith(("get_", "has_"))):
+            ask = getattr(inspector, name)
+            parameters = inspect_signature(ask).parameters
+            for schema in [None, "information_schema"] if "schema" in parameters else [None]:
+                options = {"schema": schema} if schema else {}
+                if "kind" in parameters:
+                    options["kind"] = ObjectKind.ANY
+                if "table_name" in parameters:
+                    table = (inspector.get_table_names(schema) or inspector.get_view_names(schema))[0]
+                    options["table_name"] = table
+                if "table_names" in parameters:
+                    options["table_names"] = [*inspector.get_table_names(schema), *inspector.get_view_names(schema)][:2]
+                if "view_name" in parameters:
+                    views = inspector.get_view_names(schema)
+                    if not views:
+                        continue
+                    options["view_name"] = views[0]
+                if "schema_name" in parameters:
+                    options["schema_name"] = "v_monitor"
+                for wanted in ("sequence_name", "index_name", "type_name"):
+                    if wanted in parameters:
+                        options[wanted] = "missing"
+                answer = ask(**options)
+                if "table_names" in parameters:
+                    self.assertTrue(len(answer) == 2 and all(answer.values()), answer)
+                elif name.startswith("has_"):
+                    self.assertEqual(answer, name in ("has_table", "has_schema"), (name, schema))
+                asked.add(name)
+        self.assertGreater(len(asked), 25, asked)
+
+    def test_named_tables_are_reflected_and_joined(self):
+        only = MetaData()
+        only.reflect(self.engine, only=["nodes", "sessions"])
+        self.assertEqual(set(only.tables), {"nodes", "sessions"})
+        joined = select(only.tables["nodes"].c.node_name).join(
+            only.tables["sessions"], only.tables["nodes"].c.node_name == only.tables["sessions"].c.node_name
+        )
+        with self.engine.connect() as connection:
+            self.assertIn(("node01",), connection.execute(joined).all())
+
+    def test_rows_are_streamed(self):
+        with self.engine.connect() as connection:
+            numbers = connection.execution_options(stream_results=True, max_row_buffer=10).execute(
+                text("SELECT * FROM generate_series(1, 100)")
+            )
+            self.assertEqual(numbers.scalars().all(), list(range(1, 101)))
+
+
+class WithPsycopg(WithDriver, unittest.TestCase):
+    driver = "psycopg"
+
+
+class WithPsycopg2(WithDriver, unittest.TestCase):
+    driver = "psycopg2"
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
--- Decimals have one scale a column here: PostgreSQL's keep the digits of each value.
-SELECT 1 UNION SELECT 1.5
+-- Zeros at the end that a value has more than the shortest of its union are not shown.
+SELECT 1 UNION ALL SELECT 2.50
+
+-- What is computed of a union's numbers has as many digits as the longest of them.
+SELECT n + 1 FROM (SELECT 1 AS n UNION ALL SELECT 1.5) t
 
 -- Refused here too, with another SQLSTATE: the planner answers before its types are those of PostgreSQL.
 SELECT extract(nothing from now())
