@@ -38,35 +38,12 @@ impl IntervalStyle {
             microseconds: microseconds % 60_000_000,
         };
         match self {
-            Self::Postgres => postgres(months, days, microseconds),
+            Self::Postgres => switchyard_engine::interval_text(months, days, microseconds),
             Self::PostgresVerbose => parts.verbose(),
             Self::SqlStandard => parts.standard(),
             Self::Iso8601 => parts.iso(),
         }
     }
-}
-
-fn postgres(months: i32, days: i32, microseconds: i64) -> String {
-    let mut parts: Vec<String> = Vec::new();
-    let mut negative = false;
-    for (value, one, many) in [(months / 12, "year", "years"), (months % 12, "mon", "mons"), (days, "day", "days")] {
-        if value != 0 {
-            let sign = if negative && value > 0 { "+" } else { "" };
-            parts.push(format!("{sign}{value} {}", if value == 1 { one } else { many }));
-            negative = value < 0;
-        }
-    }
-    if microseconds != 0 || parts.is_empty() {
-        let sign = match (microseconds < 0, negative) {
-            (true, _) => "-",
-            (false, true) => "+",
-            (false, false) => "",
-        };
-        let (seconds, rest) = (microseconds.unsigned_abs() / 1_000_000, microseconds.unsigned_abs() % 1_000_000);
-        let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-        parts.push(format!("{sign}{hours:02}:{minutes:02}:{:02}{}", seconds % 60, super::fraction(rest)));
-    }
-    parts.join(" ")
 }
 
 /// An interval as people count it; all parts but the years are below the next greater one.
