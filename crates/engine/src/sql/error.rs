@@ -265,6 +265,33 @@ fn arrow(error: &ArrowError) -> QueryError {
     }
 }
 
+/// What can be called, but not like this; or what nobody knows.
+fn invalid_function(name: &str) -> QueryError {
+    match MetaFunction::named(name) {
+        Some(function) => QueryError {
+            hint: Some("Its arguments must be literals, and nothing may stand beside it.".to_owned()),
+            ..QueryError::new(
+                SqlState::FeatureNotSupported,
+                format!("function {0} can only be called alone, as SELECT {0}(...)", function.name()),
+            )
+        },
+        None if GIVE_ROWS.contains(&name) => QueryError {
+            hint: Some(format!("SELECT * FROM {name}(...) reads them.")),
+            ..QueryError::new(
+                SqlState::FeatureNotSupported,
+                format!("function {name} gives rows, and can only be called in FROM"),
+            )
+        }
+        .about(Subject::Function(name.to_owned())),
+        None => QueryError {
+            hint: crate::nearest(name, MetaFunction::ALL.iter().map(|function| function.name()))
+                .map(|near| format!("Perhaps you meant the function {near}.")),
+            ..QueryError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"))
+        }
+        .about(Subject::Function(name.to_owned())),
+    }
+}
+
 /// DataFusion's planner tells most mistakes only in words; these are the beginnings it uses.
 fn plan(text: &str) -> QueryError {
     if let Some(rest) = text.strip_prefix("table '")
@@ -278,29 +305,7 @@ fn plan(text: &str) -> QueryError {
     }
     if let Some(rest) = text.strip_prefix("Invalid function '") {
         let name = rest.split('\'').next().unwrap_or_default();
-        return match MetaFunction::named(name) {
-            Some(function) => QueryError {
-                hint: Some("Its arguments must be literals, and nothing may stand beside it.".to_owned()),
-                ..QueryError::new(
-                    SqlState::FeatureNotSupported,
-                    format!("function {0} can only be called alone, as SELECT {0}(...)", function.name()),
-                )
-            },
-            None if GIVE_ROWS.contains(&name) => QueryError {
-                hint: Some(format!("SELECT * FROM {name}(...) reads them.")),
-                ..QueryError::new(
-                    SqlState::FeatureNotSupported,
-                    format!("function {name} gives rows, and can only be called in FROM"),
-                )
-            }
-            .about(Subject::Function(name.to_owned())),
-            None => QueryError {
-                hint: crate::nearest(name, MetaFunction::ALL.iter().map(|function| function.name()))
-                    .map(|near| format!("Perhaps you meant the function {near}.")),
-                ..QueryError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"))
-            }
-            .about(Subject::Function(name.to_owned())),
-        };
+        return invalid_function(name);
     }
     if let Some(error) = no_function(text) {
         return error;
