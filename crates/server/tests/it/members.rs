@@ -35,6 +35,12 @@ fn one(client: &mut Client, query: &str) -> Result<String> {
     client.query(query)?.into_iter().flatten().next().flatten().with_context(|| format!("nothing from {query}"))
 }
 
+/// Rows with NULL as a word.
+fn shown(rows: Vec<Vec<Option<String>>>) -> Vec<Vec<String>> {
+    let cell = |cell: Option<String>| cell.unwrap_or_else(|| "NULL".to_owned());
+    rows.into_iter().map(|row| row.into_iter().map(cell).collect()).collect()
+}
+
 fn sessions_are_seen_from_each(server: &Server) -> Result<()> {
     let mut members = [at(server, 0)?, at(server, 1)?, at(server, 2)?];
     let expected = vec![[1, 2, 3].map(node).join(",")];
@@ -139,10 +145,7 @@ fn decisions_are_told_with_their_reasons(server: &Server) -> Result<()> {
             &one,
         ],
     ];
-    let told: Vec<Vec<String>> = told
-        .into_iter()
-        .map(|row| row.into_iter().map(|cell| cell.unwrap_or_else(|| "NULL".to_owned())).collect())
-        .collect();
+    let told = shown(told);
     ensure!(told == expected, "{told:#?}");
     let vertica = admin.query("SELECT rule, target_port, outcome FROM load_balance_decisions ORDER BY timestamp")?;
     ensure!(vertica.len() == 3 && vertica[0][1] == Some(third.to_string()), "{vertica:?}");
