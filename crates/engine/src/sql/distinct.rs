@@ -33,7 +33,7 @@ pub(super) fn order_by_columns(query: &mut Query) {
         wanted.push(match place {
             // With a wildcard before it, nobody knows the column's number.
             Some(place) if wildcard => named(query, place),
-            Some(place) => Some(Expr::value(Value::Number((place + 1).to_string().into(), false))),
+            Some(place) => Some(Expr::value(Value::Number((place + 1).to_string(), false))),
             None => None,
         });
     }
