@@ -310,7 +310,7 @@ fn each_decision_is_of_one_version(server: &Server) -> Result<()> {
 fn change(admin: &mut Client, changes: &Changes) -> Result<()> {
     let number = changes.begun.load(Ordering::SeqCst) + 1;
     changes.begun.store(number, Ordering::SeqCst);
-    let (right, wrong) = if number % 2 == 0 { ("even", "odd") } else { ("odd", "even") };
+    let (right, wrong) = if number.is_multiple_of(2) { ("even", "odd") } else { ("odd", "even") };
     admin.query(&format!(
         "ALTER NETWORK ADDRESS {right} SET TO '127.0.0.1' PORT {};
          ALTER NETWORK ADDRESS {wrong} SET TO '127.0.0.1' PORT {WRONG_PORT};
