@@ -549,7 +549,8 @@ fn text_parameter(text: &str, kind: PgType) -> Result<Scalar, ClientError> {
             Scalar::Int(in_range(value, kind)?)
         }
         PgType::Float4 => Scalar::Float4(trimmed.parse().map_err(|_| invalid("real"))?),
-        PgType::Float8 | PgType::Numeric => Scalar::Float8(trimmed.parse().map_err(|_| invalid("double precision"))?),
+        PgType::Float8 => Scalar::Float8(trimmed.parse().map_err(|_| invalid("double precision"))?),
+        PgType::Numeric => Scalar::Text(trimmed.to_owned()),
         PgType::Date => Scalar::Date(
             trimmed
                 .parse::<jiff::civil::Date>()
@@ -612,15 +613,17 @@ fn binary_parameter(bytes: &[u8], kind: PgType) -> Result<Scalar, ClientError> {
         PgType::Oid => Scalar::Int(u32::from_be_bytes(exact(bytes)?).into()),
         PgType::Float4 => Scalar::Float4(f32::from_be_bytes(exact(bytes)?)),
         PgType::Float8 => Scalar::Float8(f64::from_be_bytes(exact(bytes)?)),
-        PgType::Numeric => {
-            let value = numeric::text(bytes).and_then(|text| text.parse().ok());
-            Scalar::Float8(value.ok_or_else(|| {
-                ClientError::new(
-                    SqlState::InvalidBinaryRepresentation,
-                    "incorrect binary data format in bind parameter",
-                )
-            })?)
+        PgType::Numeric => Scalar::Text(numeric::text(bytes).ok_or_else(malformed)?),
+        PgType::Time => Scalar::Text(clock(i64::from_be_bytes(exact(bytes)?))),
+        PgType::Interval => {
+            let [a, b, c, d, e, f, g, h, days @ .., m, n, o, p] = exact::<16>(bytes)?;
+            Scalar::Interval {
+                months: i32::from_be_bytes([m, n, o, p]),
+                days: i32::from_be_bytes(days),
+                microseconds: i64::from_be_bytes([a, b, c, d, e, f, g, h]),
+            }
         }
+        PgType::Inet | PgType::Cidr => Scalar::Text(address(bytes).ok_or_else(malformed)?),
         PgType::Bytea => Scalar::Bytes(bytes.to_owned()),
         PgType::Date => Scalar::Date(i32::from_be_bytes(exact(bytes)?).saturating_add(DAYS_TO_2000)),
         PgType::Timestamp | PgType::Timestamptz => {
@@ -639,6 +642,27 @@ fn binary_parameter(bytes: &[u8], kind: PgType) -> Result<Scalar, ClientError> {
             ));
         }
     })
+}
+
+fn malformed() -> ClientError {
+    ClientError::new(SqlState::InvalidBinaryRepresentation, "incorrect binary data format in bind parameter")
+}
+
+/// Microseconds since midnight as the clock shows them.
+fn clock(microseconds: i64) -> String {
+    let seconds = microseconds / 1_000_000;
+    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    format!("{hours:02}:{minutes:02}:{seconds:02}.{:06}", microseconds % 1_000_000)
+}
+
+/// An address with its prefix: family, bits, whether it is a network, and how many bytes follow.
+fn address(bytes: &[u8]) -> Option<String> {
+    let [_, bits, _, _, host @ ..] = bytes else { return None };
+    let host = match host.len() {
+        4 => std::net::IpAddr::from(<[u8; 4]>::try_from(host).ok()?),
+        _ => std::net::IpAddr::from(<[u8; 16]>::try_from(host).ok()?),
+    };
+    Some(format!("{host}/{bits}"))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! the system tables themselves (`reference/crates.md` §3, "Safety").
 
 mod aggregates;
+mod alike;
 mod bounded;
 mod calls;
 mod catalog_functions;
@@ -15,17 +16,22 @@ mod error;
 mod functions;
 mod guard;
 mod in_order;
+mod json_text;
 mod kinds;
 mod mistakes;
 mod moments;
 mod names;
+mod order;
 mod parameters;
 mod patterns;
 mod places;
 mod plans;
 mod printed;
 mod provider;
+mod quantified;
+mod refused;
 mod rewrite;
+mod row_values;
 mod session_functions;
 mod subquery;
 mod wide;
@@ -36,6 +42,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::DataFusionError;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::{SQLOptions, SessionContext};
@@ -277,8 +284,9 @@ impl Engine {
         let planned = state.statement_to_plan(DataFusionStatement::Statement(Box::new(statement.clone()))).await;
         let plan = match planned {
             // The planner calls some expressions alike that are not.
-            Err(error) if error.to_string().contains("unique expression names") => {
+            Err(error) if is_of_names(&error) => {
                 names::alias_all(&mut statement);
+                alike::tell_apart(&mut statement);
                 state.statement_to_plan(DataFusionStatement::Statement(Box::new(statement))).await?
             }
             planned => planned?,
@@ -315,7 +323,8 @@ impl Engine {
         let plan = if parameters.is_empty() {
             plan
         } else {
-            plan.with_param_values(parameters.iter().map(cells::bound).collect::<Result<Vec<_>, _>>()?)?
+            let values = parameters.iter().map(cells::bound).collect::<Result<Vec<_>, _>>()?;
+            parameters::exact(plan.with_param_values(values)?)?
         };
         let state = self.context().state();
         let apart = subquery::run_apart(plan, &subquery::Runner::new(&state, self.task_context()))?;
@@ -345,6 +354,12 @@ impl Engine {
         let context = TaskContext::new(None, String::new(), config, scalar, higher_order, aggregate, window, runtime);
         Arc::new(context)
     }
+}
+
+/// Whether the planner found two expressions of one name.
+fn is_of_names(error: &DataFusionError) -> bool {
+    let text = error.to_string();
+    text.contains("unique expression names") || text.contains("duplicate unqualified field name")
 }
 
 /// Does something that can keep a processor busy for long, planning above all, in a thread where it holds up nobody. It

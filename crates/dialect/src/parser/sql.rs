@@ -2,8 +2,9 @@
 
 use sqlparser::ast::{Expr, Statement as SqlStatement};
 use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Location, Token as SqlToken, Tokenizer};
+use sqlparser::tokenizer::{Location, Token as SqlToken, TokenWithSpan, Tokenizer};
 
 use super::bounded::Bounded;
 use super::cursor::{Cursor, Place, Result};
@@ -98,6 +99,10 @@ impl Piece<'_> {
         let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, self.sql)
             .tokenize_with_location()
             .map_err(|error| self.located(cursor, error.location))?;
+        if let Some(place) = number_with_letters(&tokens, self.sql) {
+            return Err(self.located(cursor, place));
+        }
+        tokens = null_tests(tokens);
         // Later mistakes are told by these, and are about the whole text.
         for token in &mut tokens {
             token.span.start = self.origin.to_whole(token.span.start);
@@ -148,6 +153,69 @@ impl Piece<'_> {
         cursor.error_at_token(token, expected)
     }
 }
+
+/// A number with letters behind it, `1_000` or `0x10`, would be a number and its alias, or bytes.
+fn number_with_letters(tokens: &[TokenWithSpan], sql: &str) -> Option<Location> {
+    let apart =
+        tokens.iter().filter(|token| matches!(&token.token, SqlToken::Number(digits, _) if digits.contains('_')));
+    let pairs = tokens.windows(2).filter_map(|pair| match pair {
+        [number, word]
+            if matches!(number.token, SqlToken::Number(..))
+                && matches!(&word.token, SqlToken::Word(word) if word.quote_style.is_none())
+                && number.span.end == word.span.start =>
+        {
+            Some(number.span.start)
+        }
+        _ => None,
+    });
+    let hexadecimal = tokens.iter().filter(|token| matches!(token.token, SqlToken::HexStringLiteral(_)));
+    let begins = |place: &Location| {
+        offset_of(sql, *place).and_then(|at| sql.get(at..)).is_some_and(|text| text.starts_with('0'))
+    };
+    let apart = apart.map(|token| token.span.start);
+    pairs.chain(apart).chain(hexadecimal.map(|token| token.span.start).filter(begins)).next()
+}
+
+/// `x ISNULL` as `x IS NULL`, which sqlparser knows, where it would take the word for an alias.
+fn null_tests(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut read: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let mut behind_value = false;
+    for token in tokens {
+        let is_test = matches!(&token.token, SqlToken::Word(word) if word.value.eq_ignore_ascii_case("isnull") && word.quote_style.is_none());
+        if is_test && behind_value {
+            for word in ["IS", "NULL"] {
+                read.push(TokenWithSpan { token: SqlToken::make_keyword(word), span: token.span });
+            }
+            continue;
+        }
+        behind_value = match &token.token {
+            SqlToken::Whitespace(_) => behind_value,
+            SqlToken::Word(word) => {
+                word.quote_style.is_some()
+                    || matches!(word.keyword, Keyword::NoKeyword | Keyword::NULL | Keyword::TRUE | Keyword::FALSE)
+                    || !RESERVED_FOR_COLUMN_ALIAS.contains(&word.keyword) && !NO_VALUES.contains(&word.keyword)
+            }
+            SqlToken::Number(..) | SqlToken::SingleQuotedString(_) | SqlToken::EscapedStringLiteral(_) => true,
+            SqlToken::RParen | SqlToken::RBracket | SqlToken::Placeholder(_) => true,
+            _ => false,
+        };
+        read.push(token);
+    }
+    read
+}
+
+/// Words behind which a name begins, and not a test of a value.
+const NO_VALUES: [Keyword; 9] = [
+    Keyword::AS,
+    Keyword::SELECT,
+    Keyword::DISTINCT,
+    Keyword::AND,
+    Keyword::OR,
+    Keyword::NOT,
+    Keyword::BY,
+    Keyword::ON,
+    Keyword::WHEN,
+];
 
 fn too_complex(cursor: &Cursor<'_>, token: Token, message: String, hint: String) -> SyntaxError {
     let error = cursor.error_at_token(token, &[]);

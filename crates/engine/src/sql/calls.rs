@@ -12,7 +12,7 @@ use super::convert::Convert;
 use super::error::QueryError;
 use super::kinds::{is_text, name_of};
 use super::places::Subject;
-use super::widths::{Result, Typer, cast, field_of, rounded};
+use super::widths::{Result, Typer, cast, field_of, is_unknown, rounded};
 use crate::error::SqlState;
 
 /// Functions whose first argument is a text, never a number that would be printed first.
@@ -73,6 +73,15 @@ pub(super) fn typed(mut call: ScalarFunction, schema: &DFSchema, typer: &Typer<'
                 let right = sides.next().map(|side| typer.beside(side, Some(one)));
                 call.args = left.into_iter().chain(right).collect();
             }
+        }
+        "pg_typeof" => {
+            let kind = match (call.args.first(), kinds.first()) {
+                (Some(argument), _) if is_unknown(argument) => "unknown".to_owned(),
+                (_, Some(kind)) if kind.data_type().is_null() => "unknown".to_owned(),
+                (_, Some(kind)) => name_of(kind),
+                (_, None) => return Ok(Expr::ScalarFunction(call)),
+            };
+            return Ok(Expr::Literal(ScalarValue::Utf8(Some(kind)), None));
         }
         "make_array" => call.args = common::matched(call.args, "ARRAY", schema, typer)?,
         "concat" | "concat_ws" => call.args = printed(call.args, &kinds, typer),

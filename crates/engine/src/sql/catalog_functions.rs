@@ -107,6 +107,8 @@ enum Value {
     Number(String),
     Text(String),
     Texts(Vec<Option<String>>),
+    /// Numbers or truths, as they are written.
+    Numbers(Vec<Option<String>>),
 }
 
 impl Value {
@@ -114,7 +116,11 @@ impl Value {
         match scalar {
             scalar if scalar.is_null() => Self::Null,
             ScalarValue::Boolean(Some(value)) => Self::Bool(*value),
-            ScalarValue::List(list) => Self::Texts(items(list)),
+            ScalarValue::List(list) => {
+                let kind = list.value_type();
+                let plain = kind.is_numeric() || kind == DataType::Boolean;
+                if plain { Self::Numbers(items(list)) } else { Self::Texts(items(list)) }
+            }
             scalar if scalar.data_type().is_integer() => match scalar.cast_to(&DataType::Int64) {
                 Ok(ScalarValue::Int64(Some(value))) => Self::Int(value),
                 _ => Self::Number(scalar.to_string()),
@@ -138,9 +144,17 @@ impl Value {
                 ScalarValue::Int64(Some(value)).cast_to(&integer).or_else(|_| ScalarValue::try_from(&integer))?
             }
             (Self::Text(value), DataType::Utf8) => ScalarValue::Utf8(Some(value)),
-            (Self::Texts(values), list @ DataType::List(_)) => texts(values).cast_to(&list)?,
+            (Self::Texts(values) | Self::Numbers(values), list @ DataType::List(_)) => texts(values).cast_to(&list)?,
             (_, other) => ScalarValue::try_from(&other)?,
         })
+    }
+
+    /// The items of an array.
+    fn items(&self) -> Option<&[Option<String>]> {
+        match self {
+            Self::Texts(items) | Self::Numbers(items) => Some(items),
+            _ => None,
+        }
     }
 
     fn text(&self) -> Option<&str> {

@@ -182,7 +182,8 @@ pub(super) fn null_of(kind: PgType) -> ScalarValue {
         PgType::Int4 => ScalarValue::Int32(None),
         PgType::Int8 => ScalarValue::Int64(None),
         PgType::Float4 => ScalarValue::Float32(None),
-        PgType::Float8 | PgType::Numeric => ScalarValue::Float64(None),
+        PgType::Float8 => ScalarValue::Float64(None),
+        PgType::Numeric => ScalarValue::Decimal128(None, 38, 10),
         PgType::Bytea => ScalarValue::Binary(None),
         PgType::Date => ScalarValue::Date32(None),
         PgType::Timestamp => ScalarValue::TimestampMicrosecond(None, None),
@@ -223,7 +224,23 @@ pub(super) fn bound(parameter: &Parameter) -> Result<ScalarValue, QueryError> {
     if matches!(parameter.value, Scalar::Interval { .. }) {
         return Ok(value);
     }
+    if let (PgType::Numeric, Scalar::Text(text)) = (parameter.kind, &parameter.value) {
+        return exact(text);
+    }
     Ok(value.cast_to(&null_of(parameter.kind).data_type())?)
+}
+
+/// A number with the digits that it was sent with.
+fn exact(text: &str) -> Result<ScalarValue, QueryError> {
+    let digits = super::printed::plain_digits(text.trim()).ok_or_else(|| super::moments::invalid("numeric", text))?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
+    let overflow = || QueryError::new(SqlState::NumberOutOfRange, "value overflows numeric format");
+    let scale = i8::try_from(fraction.len()).ok().filter(|scale| *scale <= 38).ok_or_else(overflow)?;
+    let unscaled: i128 = format!("{whole}{fraction}").parse().map_err(|_| overflow())?;
+    if unscaled.unsigned_abs() >= 10u128.pow(38) {
+        return Err(overflow());
+    }
+    Ok(ScalarValue::Decimal128(Some(unscaled), 38, scale))
 }
 
 fn to_value(scalar: &Scalar) -> ScalarValue {

@@ -18,7 +18,7 @@ use jiff::tz::TimeZone;
 use super::error::QueryError;
 use super::kinds::{is_text, length, name_of, tag};
 use super::moments::{self, DAY_US, Interval, invalid};
-use super::{Current, current, printed};
+use super::{Current, current, json_text, printed};
 use crate::error::SqlState;
 use crate::snapshot::Snapshot;
 
@@ -243,6 +243,11 @@ fn read(text: &str, to: &Field, place: &Place) -> Result<ScalarValue> {
         DataType::List(item) => items(text, item, place)?,
         _ => match tag(to) {
             kind @ ("inet" | "cidr") => ScalarValue::Utf8(Some(address(text, kind)?)),
+            "json" => {
+                json_text::check(text)?;
+                ScalarValue::Utf8(Some(text.to_owned()))
+            }
+            "jsonb" => ScalarValue::Utf8(Some(json_text::normal(text)?)),
             _ => ScalarValue::Utf8(Some(fitted(text, to))),
         },
     })
@@ -257,7 +262,7 @@ fn stamp(microseconds: i64, to: &Field) -> ScalarValue {
 }
 
 /// Seconds with no more digits behind the point than wanted.
-fn cut(microseconds: i64, digits: Option<usize>) -> i64 {
+pub(super) fn cut(microseconds: i64, digits: Option<usize>) -> i64 {
     let Some(left) = digits.and_then(|digits| 6usize.checked_sub(digits)).filter(|left| *left > 0) else {
         return microseconds;
     };

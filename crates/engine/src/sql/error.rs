@@ -326,6 +326,9 @@ fn plan(text: &str) -> QueryError {
         return QueryError::new(SqlState::FeatureNotSupported, "two columns of the query cannot be told apart")
             .hinting("Give one of them an alias.");
     }
+    if let Some(error) = told_otherwise(text) {
+        return error;
+    }
     for (words, sqlstate) in [
         ("requires a boolean expression", SqlState::DatatypeMismatch),
         ("Unary operator", SqlState::UndefinedFunction),
@@ -351,6 +354,29 @@ fn plan(text: &str) -> QueryError {
     QueryError::new(SqlState::SyntaxErrorOrAccessRuleViolation, sentence(text))
 }
 
+/// What the planner tells with its own names of types, in PostgreSQL's words.
+fn told_otherwise(text: &str) -> Option<QueryError> {
+    let boolean = |clause: &str, kind: &str| {
+        let message = format!("argument of {clause} must be type boolean, not type {}", type_of(kind));
+        Some(QueryError::new(SqlState::DatatypeMismatch, message))
+    };
+    if let Some((_, kind)) = text.split_once("Cannot create filter with non-boolean predicate ") {
+        return boolean("WHERE", kind.rsplit_once("returning ")?.1);
+    }
+    if let Some((_, kind)) = text.split_once("Unary operator 'NOT' requires a boolean expression, got ") {
+        return boolean("NOT", kind);
+    }
+    let (_, rest) = text.split_once("Source table contains ")?;
+    let (there, rest) = rest.split_once(" columns but only ")?;
+    let (named, _) = rest.split_once(" names given as column alias")?;
+    if there.parse::<usize>().ok()? > named.parse::<usize>().ok()? {
+        let message = "an alias with fewer columns than its table has is not supported";
+        return Some(QueryError::new(SqlState::FeatureNotSupported, message).hinting("Name all of its columns."));
+    }
+    let message = format!("table has {there} columns available but {named} columns specified");
+    Some(QueryError::new(SqlState::InvalidColumnReference, message))
+}
+
 fn execution(text: &str) -> QueryError {
     if text.contains("Divide by zero") || text.contains("divide by zero") {
         return QueryError::new(SqlState::DivisionByZero, "division by zero");
@@ -359,6 +385,13 @@ fn execution(text: &str) -> QueryError {
         ("square root of a negative", SqlState::InvalidPowerArgument, "cannot take square root of a negative number"),
         ("logarithm of zero", SqlState::InvalidLogarithm, "cannot take logarithm of zero"),
         ("logarithm of a negative", SqlState::InvalidLogarithm, "cannot take logarithm of a negative number"),
+        ("field position must not be zero", SqlState::InvalidParameterValue, "field position must not be zero"),
+        ("overflow on abs(", SqlState::NumberOutOfRange, "value out of range"),
+        (
+            "zero raised to a negative power",
+            SqlState::InvalidPowerArgument,
+            "zero raised to a negative power is undefined",
+        ),
         ("negative count not allowed", SqlState::SubstringError, "negative substring length not allowed"),
         ("regex parse error", SqlState::InvalidRegularExpression, "invalid regular expression"),
         ("Regular expression did not compile", SqlState::InvalidRegularExpression, "invalid regular expression"),

@@ -3,7 +3,8 @@
 pub(super) mod arithmetic;
 pub(super) mod declared;
 mod from_char;
-mod plain;
+pub(super) mod networks;
+pub(super) mod plain;
 pub(super) mod temporal;
 mod to_char;
 
@@ -29,6 +30,7 @@ pub(super) fn register(context: &SessionContext, current_snapshot: &Current) {
     context.register_udtf("test_authentication", Arc::new(TestAuthentication::new(Arc::clone(current_snapshot))));
     declared::register(context, temporal::FUNCTIONS, current_snapshot);
     declared::register(context, plain::FUNCTIONS, current_snapshot);
+    declared::register(context, networks::FUNCTIONS, current_snapshot);
     let text = |name: &str, value: fn(&Snapshot) -> Option<String>| {
         let seen = Arc::clone(current_snapshot);
         let function: ScalarFunctionImplementation =

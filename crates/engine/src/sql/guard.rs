@@ -242,6 +242,7 @@ fn check_query(query: &Query, depth_max: u64) -> Result<(), QueryError> {
         return Err(QueryError::new(SqlState::TooManyColumns, message));
     }
     super::mistakes::check(query)?;
+    super::refused::check(query)?;
     let mut found = None;
     let mut visitor = Forbidden(&mut found);
     let _: ControlFlow<()> = query.visit(&mut visitor);
@@ -294,6 +295,7 @@ pub(super) fn rewrite(mut statement: Statement) -> Result<Statement, QueryError>
     }
     super::rewrite::rewrite(&mut statement);
     if let Statement::Query(query) = &mut statement {
+        super::order::hide_aliases(query);
         super::names::make_unique(query);
     }
     Ok(statement)
@@ -323,9 +325,15 @@ impl VisitorMut for Rewriter {
             return ControlFlow::Break(error);
         }
         super::distinct::order_by_columns(query);
+        whole_table(query);
         for table in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             super::names::name_columns(&mut table.query);
         }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<QueryError> {
+        super::row_values::spread_groups(select);
         ControlFlow::Continue(())
     }
 
@@ -349,10 +357,22 @@ impl VisitorMut for Rewriter {
         {
             function.name.0 = vec![last];
         }
-        match super::patterns::rewrite(expression) {
+        match super::row_values::rewrite(expression).and_then(|()| super::patterns::rewrite(expression)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(error),
         }
+    }
+}
+
+/// `TABLE x` is `SELECT * FROM x`.
+fn whole_table(query: &mut Query) {
+    let SetExpr::Table(table) = query.body.as_ref() else { return };
+    let schema = table.schema_name.iter().map(|schema| format!("{schema}."));
+    let name: String = schema.chain(table.table_name.clone()).collect();
+    let parser = sqlparser::parser::Parser::new(&sqlparser::dialect::PostgreSqlDialect {});
+    let parsed = parser.try_with_sql(&format!("SELECT * FROM {name}")).and_then(|mut parser| parser.parse_query());
+    if let Ok(whole) = parsed {
+        query.body = whole.body;
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn check(query: &Query) -> Result<(), QueryError> {
     }
 }
 
-fn at(span: Span, sqlstate: SqlState, message: impl Into<String>) -> QueryError {
+pub(super) fn at(span: Span, sqlstate: SqlState, message: impl Into<String>) -> QueryError {
     let known = span.start.line > 0;
     QueryError { location: known.then_some((span.start.line, span.start.column)), ..QueryError::new(sqlstate, message) }
 }
@@ -41,6 +41,7 @@ impl Visitor for Mistakes {
     fn pre_visit_query(&mut self, query: &Query) -> Found {
         common_names(query)?;
         row_counts(query)?;
+        rows_of_one_length(query)?;
         if let SetExpr::Select(select) = query.body.as_ref()
             && let Some(order) = &query.order_by
             && let OrderByKind::Expressions(items) = &order.kind
@@ -138,6 +139,18 @@ fn common_names(query: &Query) -> Found {
 
 fn folded(ident: &Ident) -> String {
     if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() }
+}
+
+fn rows_of_one_length(query: &Query) -> Found {
+    let SetExpr::Values(values) = query.body.as_ref() else { return ControlFlow::Continue(()) };
+    let width = values.rows.first().map_or(0, |row| row.content.len());
+    match values.rows.iter().find(|row| row.content.len() != width) {
+        None => ControlFlow::Continue(()),
+        Some(row) => {
+            let span = row.content.first().map_or(Span::empty(), Spanned::span);
+            ControlFlow::Break(at(span, SqlState::SyntaxError, "VALUES lists must all be the same length"))
+        }
+    }
 }
 
 fn row_counts(query: &Query) -> Found {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use datafusion::common::DFSchema;
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
@@ -94,4 +94,21 @@ fn array_of(item: PgType) -> Option<PgType> {
         PgType::Text | PgType::Varchar => PgType::TextArray,
         _ => return None,
     })
+}
+
+/// A parameter that is cast to `numeric` keeps the digits of its value.
+pub(super) fn exact(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    let kept = plan.transform_up_with_subqueries(|step| {
+        super::subquery::rewritten(step, |part| match part {
+            Expr::Cast(cast) if *cast.field.data_type() == super::widths::NUMERIC && is_decimal(&cast.expr) => {
+                Ok(Transformed::yes(*cast.expr))
+            }
+            other => Ok(Transformed::no(other)),
+        })
+    })?;
+    Ok(kept.data)
+}
+
+fn is_decimal(expression: &Expr) -> bool {
+    matches!(expression, Expr::Literal(ScalarValue::Decimal128(..), _))
 }

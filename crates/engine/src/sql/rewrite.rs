@@ -6,15 +6,15 @@ use std::ops::ControlFlow;
 use std::str::Chars;
 
 use sqlparser::ast::{
-    ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, SelectItem, SetExpr, Statement, TableAlias,
-    TableAliasColumnDef, TableFactor, TableFunctionArgs, Value, VisitMut, VisitorMut, visit_expressions,
-    visit_expressions_mut,
+    Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, Query, Select, SelectItem, SetExpr,
+    Statement, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, UnaryOperator, Value, VisitMut,
+    VisitorMut, visit_expressions, visit_expressions_mut,
 };
 
 use super::session_functions::CURRENT_SETTING;
 use super::subquery::ARRAY;
-use super::{empty, guard};
+use super::{empty, guard, quantified};
 use crate::tables::pg_catalog::set_named;
 
 /// Rewrites a whole statement.
@@ -24,7 +24,6 @@ pub(super) fn rewrite(statement: &mut Statement) {
     settings_in_order(statement);
     if let Statement::Query(query) = statement {
         show_objects(&mut query.body);
-        spread_series(&mut query.body);
     }
 }
 
@@ -79,21 +78,46 @@ impl VisitorMut for Rewriter {
             Expr::Cast { kind, expr, data_type, array, format } => cast(kind, *expr, data_type, array, format),
             Expr::BinaryOp { left, op, right } => binary(*left, op, *right),
             Expr::Function(function) => subscripts_in_list(renamed(array_subquery(function))),
-            Expr::AnyOp { left, compare_op, right, is_some } => {
-                Expr::AnyOp { left, compare_op: operator(compare_op), right: Box::new(array_literal(*right)), is_some }
+            Expr::AnyOp { left, compare_op, right, is_some } if matches!(*right, Expr::Subquery(_)) => {
+                Expr::AnyOp { left, compare_op: operator(compare_op), right, is_some }
+            }
+            Expr::AllOp { left, compare_op, right } if matches!(*right, Expr::Subquery(_)) => {
+                Expr::AllOp { left, compare_op: operator(compare_op), right }
+            }
+            Expr::AnyOp { left, compare_op, right, .. } => {
+                quantified::any(*left, operator(compare_op), array_literal(*right))
             }
             Expr::AllOp { left, compare_op, right } => {
-                Expr::AllOp { left, compare_op: operator(compare_op), right: Box::new(array_literal(*right)) }
+                quantified::all(*left, operator(compare_op), array_literal(*right))
             }
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr } => minus_first(*expr),
+            Expr::Identifier(name) if is_session_word(&name) => call(&name.value.to_lowercase(), Vec::new()),
             other => other,
         };
         ControlFlow::Continue(())
     }
 
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if let SetExpr::Values(values) = query.body.as_mut() {
+            super::row_values::cast_alike(values);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        spread_series(select);
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        plain_function(factor);
+        let counted = ordinality(factor);
         set_as_table(factor);
         name_values(factor);
         narrow_series(factor);
+        if let Some(alias) = counted {
+            count_rows(factor, alias);
+        }
         ControlFlow::Continue(())
     }
 }
@@ -283,7 +307,12 @@ fn array_of(items: Vec<Option<String>>, element: DataType) -> Expr {
 /// `= ANY ('{a,b}')` without a cast.
 fn array_literal(expression: Expr) -> Expr {
     match literal_items(&expression) {
-        Some(items) => array_of(items, DataType::Text),
+        Some(items) if items.is_empty() => no_values(),
+        // Texts without a type are read as what they are compared with.
+        Some(items) => {
+            let item = |item: Option<String>| Expr::value(item.map_or(Value::Null, Value::SingleQuotedString));
+            Expr::Array(Array { elem: items.into_iter().map(item).collect(), named: true })
+        }
         None => expression,
     }
 }
@@ -318,7 +347,39 @@ fn operator(operator: BinaryOperator) -> BinaryOperator {
 fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     let op = operator(op);
     let (left, right) = if op == BinaryOperator::StringConcat { (shown(left), shown(right)) } else { (left, right) };
-    Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }
+    match right {
+        // `a ^ -b ^ c` is read as `a ^ -(b ^ c)`, which is `a ^ (-b ^ c)` now.
+        Expr::BinaryOp { left: first, op: BinaryOperator::PGExp, right: last }
+            if op == BinaryOperator::PGExp && is_minus(&first) =>
+        {
+            Expr::BinaryOp { left: Box::new(binary(left, op.clone(), *first)), op, right: last }
+        }
+        right => Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) },
+    }
+}
+
+/// Words that are calls without parentheses.
+fn is_session_word(name: &Ident) -> bool {
+    let words = ["current_schema", "current_role"];
+    name.quote_style.is_none() && words.iter().any(|word| name.value.eq_ignore_ascii_case(word))
+}
+
+fn is_minus(expression: &Expr) -> bool {
+    match expression {
+        Expr::UnaryOp { op: UnaryOperator::Minus, .. } => true,
+        Expr::BinaryOp { left, op: BinaryOperator::PGExp, .. } => is_minus(left),
+        _ => false,
+    }
+}
+
+/// A minus binds tighter than `^`, and is read as if it did not.
+fn minus_first(expression: Expr) -> Expr {
+    match expression {
+        Expr::BinaryOp { left, op: BinaryOperator::PGExp, right } => {
+            Expr::BinaryOp { left: Box::new(minus_first(*left)), op: BinaryOperator::PGExp, right }
+        }
+        other => Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(other) },
+    }
 }
 
 /// The function of a cast to a type of objects.
@@ -360,8 +421,14 @@ fn show_objects(body: &mut SetExpr) {
 }
 
 /// Functions that DataFusion has under another name.
-const RENAMED: [(&str, &str); 4] =
-    [("every", "bool_and"), ("sign", "signum"), ("variance", "var_samp"), ("pow", "power")];
+const RENAMED: [(&str, &str); 6] = [
+    ("every", "bool_and"),
+    ("sign", "signum"),
+    ("variance", "var_samp"),
+    ("pow", "power"),
+    ("array_remove", "array_remove_all"),
+    ("array_replace", "array_replace_all"),
+];
 
 fn renamed(expression: Expr) -> Expr {
     let Expr::Function(mut function) = expression else { return expression };
@@ -385,26 +452,63 @@ fn nested(expression: Expr) -> Expr {
 }
 
 /// `SELECT generate_series(...)` gives rows.
-fn spread_series(body: &mut SetExpr) {
-    match body {
-        SetExpr::Select(select) => {
-            for item in &mut select.projection {
-                if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item
-                    && let Expr::Function(function) = &*expression
-                    && guard::last_part(&function.name).is_some_and(|name| name.eq_ignore_ascii_case("generate_series"))
-                {
-                    let taken = std::mem::replace(expression, Expr::Value(Value::Null.into()));
-                    *expression = call("unnest", vec![taken]);
-                }
-            }
+fn spread_series(select: &mut Select) {
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expression) | SelectItem::ExprWithAlias { expr: expression, .. } = item
+            && let Expr::Function(function) = &*expression
+            && guard::last_part(&function.name).is_some_and(|name| name.eq_ignore_ascii_case("generate_series"))
+        {
+            let taken = std::mem::replace(expression, Expr::Value(Value::Null.into()));
+            *expression = call("unnest", vec![taken]);
         }
-        SetExpr::Query(query) => spread_series(&mut query.body),
-        SetExpr::SetOperation { left, right, .. } => {
-            spread_series(left);
-            spread_series(right);
-        }
-        _ => {}
     }
+}
+
+/// `LATERAL f(...)` is what `f(...)` is where nothing in it is from outside; the planner tells where something is.
+fn plain_function(factor: &mut TableFactor) {
+    let TableFactor::Function { name, args, alias, with_ordinality, .. } = factor else { return };
+    *factor = TableFactor::Table {
+        name: name.clone(),
+        alias: alias.take(),
+        args: Some(TableFunctionArgs { args: std::mem::take(args), settings: None }),
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: *with_ordinality,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    };
+}
+
+/// Takes `WITH ORDINALITY` off a function in FROM, and the alias of the whole.
+fn ordinality(factor: &mut TableFactor) -> Option<TableAlias> {
+    let (with, alias, name) = match factor {
+        TableFactor::Table { with_ordinality, alias, name, args: Some(_), .. } => {
+            (with_ordinality, alias, guard::last_part(name).unwrap_or_default().to_lowercase())
+        }
+        TableFactor::UNNEST { with_ordinality, alias, .. } => (with_ordinality, alias, "unnest".to_owned()),
+        _ => return None,
+    };
+    if !std::mem::take(with) {
+        return None;
+    }
+    Some(alias.take().unwrap_or_else(|| plain_alias(&name)))
+}
+
+/// A function's rows with their numbers behind them.
+fn count_rows(factor: &mut TableFactor, mut alias: TableAlias) {
+    if alias.columns.len() < 2 {
+        let column = |name: Ident| TableAliasColumnDef { name, data_type: None };
+        if alias.columns.is_empty() {
+            alias.columns.push(column(alias.name.clone()));
+        }
+        alias.columns.push(column(Ident::new("ordinality")));
+    }
+    let inner = format!("SELECT *, row_number() OVER () AS ordinality FROM {factor}");
+    let parsed = sqlparser::parser::Parser::new(&sqlparser::dialect::PostgreSqlDialect {});
+    let Ok(subquery) = parsed.try_with_sql(&inner).and_then(|mut parser| parser.parse_query()) else { return };
+    *factor = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
 }
 
 /// `ARRAY(SELECT ...)`, which is parsed as a function of a query.

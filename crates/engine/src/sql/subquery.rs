@@ -9,15 +9,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, ScalarValue};
+use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
 use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Subquery,
-    Volatility,
+    BinaryExpr, ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, Operator, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDFImpl, Signature, Subquery, Volatility,
 };
 use datafusion::physical_plan::collect;
 
@@ -49,7 +50,7 @@ impl Runner {
 }
 
 /// A node with its expressions rewritten from the outside in, which keep their names.
-fn rewritten(
+pub(super) fn rewritten(
     node: LogicalPlan,
     rewrite: impl Fn(Expr) -> Result<Transformed<Expr>, DataFusionError>,
 ) -> Result<Transformed<LogicalPlan>, DataFusionError> {
@@ -73,7 +74,7 @@ fn apart(expression: Expr, filter: bool, runner: &Runner) -> Result<Transformed<
             [Expr::ScalarSubquery(subquery)] => replaced(call(subquery, Mode::Array, None, runner)),
             _ => Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })),
         },
-        Expr::ScalarSubquery(subquery) if correlated(&subquery) && !aggregates(&subquery.subquery) => {
+        Expr::ScalarSubquery(subquery) if correlated(&subquery) && !joins(&subquery.subquery) => {
             replaced(call(&subquery, Mode::Scalar, None, runner))
         }
         Expr::ScalarSubquery(subquery) => replaced(Expr::ScalarSubquery(inside(subquery, runner)?)),
@@ -106,7 +107,59 @@ fn correlated(subquery: &Subquery) -> bool {
     !subquery.outer_ref_columns.is_empty()
 }
 
-/// Whether a query gives one row in any case: that one DataFusion can make a join of.
+/// Whether DataFusion can make a join of a query: it gives one row in any case, and takes from outside only what it
+/// compares its own columns with for equality.
+fn joins(plan: &LogicalPlan) -> bool {
+    aggregates(plan) && plan.exists(|step| Ok(!takes_by_equality(step))).is_ok_and(|other| !other)
+}
+
+fn takes_by_equality(step: &LogicalPlan) -> bool {
+    let outer = |expression: &Expr| expression.exists(|part| Ok(matches!(part, Expr::OuterReferenceColumn(..))));
+    let takes = |expression: &Expr| outer(expression).unwrap_or(true);
+    match step {
+        LogicalPlan::Filter(filter) => split_conjunction(&filter.predicate).into_iter().all(|part| match part {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => !(takes(left) && takes(right)),
+            part => !takes(part),
+        }),
+        step => step.expressions().iter().all(|expression| !takes(expression)),
+    }
+}
+
+/// The same plan, with a row of NULL where it has none: its column is then known to be able to be NULL.
+pub(super) fn nullable(mut subquery: Subquery) -> Result<Subquery, DataFusionError> {
+    let known = subquery.subquery.schema().fields().first().is_none_or(|field| field.is_nullable());
+    if known || correlated(&subquery) || aggregates(&subquery.subquery) {
+        return Ok(subquery);
+    }
+    let row = LogicalPlanBuilder::empty(true);
+    let values = Arc::unwrap_or_clone(subquery.subquery);
+    let joined = row.join_on(values, JoinType::Left, [Expr::Literal(ScalarValue::Boolean(Some(true)), None)])?;
+    subquery.subquery = Arc::new(joined.build()?);
+    Ok(subquery)
+}
+
+/// The same subquery, with the types that the outer query's columns have by now.
+pub(super) fn refreshed(mut subquery: Subquery, schema: &DFSchema) -> Result<Subquery, DataFusionError> {
+    let fresh = |expression: Expr| match &expression {
+        Expr::OuterReferenceColumn(known, column) => match schema.field_from_column(column) {
+            Ok(own) if own.data_type() != known.data_type() => {
+                Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(own), column.clone())))
+            }
+            _ => Ok(Transformed::no(expression)),
+        },
+        _ => Ok(Transformed::no(expression)),
+    };
+    for column in &mut subquery.outer_ref_columns {
+        *column = fresh(std::mem::take(column))?.data;
+    }
+    if correlated(&subquery) {
+        let plan = Arc::unwrap_or_clone(subquery.subquery);
+        subquery.subquery = Arc::new(plan.transform_up_with_subqueries(|step| rewritten(step, fresh))?.data);
+    }
+    Ok(subquery)
+}
+
+/// Whether a query gives one row in any case.
 fn aggregates(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Projection(projection) => aggregates(&projection.input),

@@ -366,3 +366,27 @@ fn each_function_of_ours_has_a_row_in_the_rights_table() {
     let gone: Vec<_> = rows.difference(&known).collect();
     assert!(gone.is_empty(), "with a row in rights/queries.rs, but no function: {gone:?}");
 }
+
+#[tokio::test]
+async fn parameters_keep_their_digits_and_their_casts() {
+    let queries = Queries::new(snapshot("dbadmin"), LIMITS, Arc::default()).unwrap();
+    let text = |text: &str| Scalar::Text(text.to_owned());
+    for (sql, value, kind, expected) in [
+        ("SELECT $1::numeric", "1.50", PgType::Numeric, Ok(text("1.50"))),
+        ("SELECT $1::numeric + 1", "1.50", PgType::Numeric, Ok(text("2.50"))),
+        ("SELECT $1::varchar(3)", "abcdef", PgType::Varchar, Ok(text("abc"))),
+        ("SELECT $1::inet = '10.0.0.1/32'", "10.0.0.1", PgType::Inet, Ok(Scalar::Bool(true))),
+        ("SELECT $1::jsonb", "[1,2]", PgType::Jsonb, Ok(text("[1, 2]"))),
+        ("SELECT $1::jsonb", "[1,", PgType::Jsonb, Err(SqlState::InvalidTextRepresentation)),
+        ("SELECT $1::numeric", "x", PgType::Numeric, Err(SqlState::InvalidTextRepresentation)),
+    ] {
+        let statement = parsed(sql);
+        assert_eq!(queries.describe(&statement, &[]).await.unwrap().parameters, [kind], "{sql}");
+        let answered = match queries.run(&statement, &[Parameter { value: text(value), kind }]).await {
+            Ok(rows) => rows.rows.collect::<Vec<_>>().await.remove(0),
+            Err(error) => Err(error),
+        };
+        let answered = answered.map(|mut row| row.remove(0)).map_err(|error| error.sqlstate);
+        assert_eq!(answered, expected, "{sql} of {value}");
+    }
+}

@@ -7,11 +7,11 @@ use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::DataFusionError;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF, Union,
+    Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF, Union,
 };
 
 use super::Current;
@@ -21,11 +21,13 @@ use super::convert::{Convert, is_allowed};
 use super::error::QueryError;
 use super::functions::arithmetic::{Arithmetic, Rounded};
 use super::functions::declared;
+use super::functions::networks::{ADDRESS_KEY, JSONB_KEY};
 use super::functions::temporal::{
     DAYS_EARLIER, DAYS_LATER, DAYS_SINCE, DIVIDED, EARLIER, LATER, LENGTH, LONGER, SHORTER, SINCE, TIMES,
 };
 use super::kinds::{self, is_text, name_of, tag, timestamptz};
 use super::places::Subject;
+use super::subquery::{nullable, refreshed};
 use crate::error::SqlState;
 
 pub(super) type Result<T> = std::result::Result<T, DataFusionError>;
@@ -96,18 +98,20 @@ impl Typer<'_> {
             }
             LogicalPlan::Values(values) if self.narrow => {
                 let empty = DFSchema::empty();
-                let rows = values
-                    .values
-                    .into_iter()
-                    .map(|row| row.into_iter().map(|value| self.expression(value, &empty)).collect::<Result<Vec<_>>>());
+                let rows = values.values.into_iter().map(|row| {
+                    row.into_iter().map(|value| self.expression(untyped(value), &empty)).collect::<Result<Vec<_>>>()
+                });
                 LogicalPlanBuilder::values(rows.collect::<Result<_>>()?)?.build().map(Transformed::yes)
             }
             step => {
                 let schema = merge_schema(&step.inputs());
                 let names = NamePreserver::new(&step);
+                let sorts = matches!(step, LogicalPlan::Sort(_));
                 let mapped = step.map_expressions(|whole| {
                     let name = names.save(&whole);
-                    Ok(Transformed::yes(name.restore(self.expression(whole, &schema)?)))
+                    let typed = self.expression(whole, &schema)?;
+                    let typed = if sorts { self.in_order(typed, &schema)? } else { typed };
+                    Ok(Transformed::yes(name.restore(typed)))
                 })?;
                 mapped.map_data(LogicalPlan::recompute_schema)
             }
@@ -128,14 +132,16 @@ impl Typer<'_> {
                 Ok(Expr::Literal(ScalarValue::Decimal128(Some(value.into()), 20, 0), metadata))
             }
             Expr::BinaryExpr(binary) => self.operator(binary, schema),
-            Expr::Between(mut between) => {
-                let kind = field_of(&between.expr, schema).ok();
-                for bound in [&mut between.low, &mut between.high] {
-                    let taken = std::mem::take(bound.as_mut());
-                    **bound = self.beside(taken, kind.as_ref());
-                }
-                Ok(Expr::Between(between))
+            Expr::ScalarSubquery(query) => Ok(Expr::ScalarSubquery(nullable(refreshed(query, schema)?)?)),
+            Expr::Exists(mut exists) => {
+                exists.subquery = refreshed(exists.subquery, schema)?;
+                Ok(Expr::Exists(exists))
             }
+            Expr::InSubquery(mut within) => {
+                within.subquery = refreshed(within.subquery, schema)?;
+                Ok(Expr::InSubquery(within))
+            }
+            Expr::Between(between) => Ok(Expr::Between(self.between(between, schema))),
             Expr::InList(mut list) => {
                 let kind = field_of(&list.expr, schema).ok();
                 list.list = list.list.into_iter().map(|item| self.beside(item, kind.as_ref())).collect();
@@ -154,23 +160,84 @@ impl Typer<'_> {
             Expr::Cast(cast) => self.casted(cast, schema),
             Expr::Case(case) => common::case(case, schema, self),
             Expr::ScalarFunction(call) => calls::typed(call, schema, self),
-            Expr::AggregateFunction(mut call) if call.func.name() == "sum" => {
-                call.params.args = wide(std::mem::take(&mut call.params.args), schema);
-                Ok(Expr::AggregateFunction(call))
-            }
-            Expr::WindowFunction(mut call) if call.fun.name() == "sum" => {
-                call.params.args = wide(std::mem::take(&mut call.params.args), schema);
+            Expr::AggregateFunction(call) => self.aggregate(call, schema),
+            Expr::WindowFunction(mut call) => {
+                for sort in &mut call.params.order_by {
+                    let taken = std::mem::take(&mut sort.expr);
+                    sort.expr = self.in_order(taken, schema)?;
+                }
+                if call.fun.name() == "sum" {
+                    call.params.args = wide(std::mem::take(&mut call.params.args), schema);
+                }
                 Ok(Expr::WindowFunction(call))
             }
             other => Ok(other),
         }
     }
 
+    fn aggregate(&self, mut call: AggregateFunction, schema: &DFSchema) -> Result<Expr> {
+        for sort in &mut call.params.order_by {
+            let taken = std::mem::take(&mut sort.expr);
+            sort.expr = self.in_order(taken, schema)?;
+        }
+        match call.func.name() {
+            "sum" => call.params.args = wide(std::mem::take(&mut call.params.args), schema),
+            name @ ("min" | "max") => {
+                let kind = call.params.args.first().and_then(|argument| field_of(argument, schema).ok());
+                if let Some(kind) = kind.filter(is_address) {
+                    let message = format!("{name}({}) is not supported", name_of(&kind));
+                    return Err(QueryError::new(SqlState::FeatureNotSupported, message)
+                        .hinting("ORDER BY it, with LIMIT 1, gives the same.")
+                        .about(Subject::Function(name.to_owned()))
+                        .external());
+                }
+            }
+            _ => {}
+        }
+        Ok(Expr::AggregateFunction(call))
+    }
+
+    fn between(&self, mut between: Between, schema: &DFSchema) -> Between {
+        let kind = field_of(&between.expr, schema).ok();
+        for bound in [&mut between.low, &mut between.high] {
+            let taken = std::mem::take(bound.as_mut());
+            **bound = self.beside(taken, kind.as_ref());
+        }
+        if kind.as_ref().is_some_and(is_address) {
+            for side in [&mut between.expr, &mut between.low, &mut between.high] {
+                let taken = std::mem::take(side.as_mut());
+                **side = declared::call(&ADDRESS_KEY, vec![taken], self.current);
+            }
+        }
+        between
+    }
+
     /// A literal in quotes beside a value that is no text is read as one of the value's type.
     pub(super) fn beside(&self, expression: Expr, kind: Option<&Field>) -> Expr {
         match kind {
-            Some(kind) if is_unknown(&expression) && is_readable(kind.data_type()) => self.read(expression, kind),
+            Some(kind) if is_unknown(&expression) && (is_readable(kind.data_type()) || is_read_as_text(kind)) => {
+                self.read(expression, kind)
+            }
             _ => expression,
+        }
+    }
+
+    /// What rows are sorted by: addresses do not come in the order of their texts.
+    fn in_order(&self, expression: Expr, schema: &DFSchema) -> Result<Expr> {
+        match field_of(&expression, schema) {
+            Ok(kind) if is_address(&kind) => Ok(declared::call(&ADDRESS_KEY, vec![expression], self.current)),
+            Ok(kind) if is_text(kind.data_type()) && tag(&kind) == "jsonb" => {
+                Err(QueryError::new(SqlState::FeatureNotSupported, "an order of type jsonb is not supported")
+                    .hinting("Cast it to text.")
+                    .external())
+            }
+            Ok(kind) if is_text(kind.data_type()) && tag(&kind) == "json" => {
+                let message = "could not identify an ordering operator for type json";
+                Err(QueryError::new(SqlState::UndefinedFunction, message)
+                    .hinting("Use an explicit ordering operator or modify the query.")
+                    .external())
+            }
+            _ => Ok(expression),
         }
     }
 
@@ -230,7 +297,21 @@ impl Typer<'_> {
         if foreign(left_kind, right_kind) || foreign(right_kind, left_kind) {
             return Err(no_operator(&name_of(left_kind), &op.to_string(), &name_of(right_kind)));
         }
+        let is_json = |kind: &Field| is_text(kind.data_type()) && tag(kind) == "json";
+        if is_json(left_kind) || is_json(right_kind) {
+            return Err(no_operator(&name_of(left_kind), &op.to_string(), &name_of(right_kind)));
+        }
+        let is_jsonb = |kind: &Field| is_text(kind.data_type()) && tag(kind) == "jsonb";
+        let jsonb = is_jsonb(left_kind) && is_jsonb(right_kind);
+        if jsonb && !matches!(op, Operator::Eq | Operator::NotEq) {
+            return Err(QueryError::new(SqlState::FeatureNotSupported, "an order of type jsonb is not supported")
+                .about(Subject::Operator(op.to_string()))
+                .external());
+        }
+        let addresses = is_address(left_kind) && is_address(right_kind);
         let length = |side: Expr, kind: &Field| match kind.data_type() {
+            _ if addresses => declared::call(&ADDRESS_KEY, vec![side], self.current),
+            _ if jsonb => declared::call(&JSONB_KEY, vec![side], self.current),
             DataType::Interval(_) | DataType::Duration(_) => declared::call(&LENGTH, vec![side], self.current),
             _ => side,
         };
@@ -282,6 +363,10 @@ impl Typer<'_> {
         let Ok(from) = field_of(&whole.expr, schema) else { return Ok(Expr::Cast(whole)) };
         let mut to = whole.field.as_ref().clone().with_name("");
         // A parameter whose value is not known yet keeps its cast, which tells its type.
+        if placeholder && is_text(to.data_type()) && (kinds::length(&to).is_some() || is_read_as_text(&to)) {
+            let text = kinds::tagged(DataType::Utf8, "text", None);
+            return Ok(Convert::of(Expr::Cast(whole), &text, &to, self.current));
+        }
         if placeholder || !is_known_target(to.data_type()) {
             return Ok(Expr::Cast(whole));
         }
@@ -311,6 +396,14 @@ impl Typer<'_> {
     }
 }
 
+/// NULL in VALUES takes the type of the others, which can have become narrower since.
+fn untyped(value: Expr) -> Expr {
+    match value {
+        Expr::Literal(ScalarValue::Int64(None), None) => Expr::Literal(ScalarValue::Null, None),
+        other => other,
+    }
+}
+
 /// The digits of a `numeric` without any; none for what is numeric already.
 fn numeric(expression: &Expr, from: &DataType) -> Option<DataType> {
     match (expression, from) {
@@ -327,7 +420,7 @@ fn numeric(expression: &Expr, from: &DataType) -> Option<DataType> {
 }
 
 /// What DataFusion takes `numeric` without digits for.
-const NUMERIC: DataType = DataType::Decimal128(38, 10);
+pub(super) const NUMERIC: DataType = DataType::Decimal128(38, 10);
 
 fn is_wider(one: &DataType, other: &DataType) -> bool {
     let width = |kind: &DataType| match kind {
@@ -365,6 +458,15 @@ fn wide(arguments: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
 fn is_readable(kind: &DataType) -> bool {
     let spans = matches!(kind, DataType::Timestamp(..) | DataType::Time64(_) | DataType::Interval(_));
     kind.is_numeric() || spans || matches!(kind, DataType::Boolean | DataType::Date32 | DataType::Binary)
+}
+
+fn is_address(kind: &Field) -> bool {
+    is_text(kind.data_type()) && matches!(tag(kind), "inet" | "cidr")
+}
+
+/// The types that are texts here, and whose texts are not all values.
+fn is_read_as_text(kind: &Field) -> bool {
+    is_text(kind.data_type()) && matches!(tag(kind), "inet" | "cidr" | "json" | "jsonb")
 }
 
 /// The types whose operators are all known here.

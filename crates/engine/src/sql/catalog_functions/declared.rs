@@ -116,7 +116,7 @@ pub(super) static FUNCTIONS: &[CatalogFunction] = &[
     }),
     function("pg_get_functiondef", &[OID], Kind::Text, |_, arguments| Ok(function_definition(arguments).into())),
     function("oidvectortypes", &[OIDVECTOR], Kind::Text, |_, arguments| {
-        let Value::Texts(items) = first(arguments) else { return Ok(Value::Null) };
+        let Some(items) = first(arguments).items() else { return Ok(Value::Null) };
         let shown = items.iter().flatten().map(|oid| objects::type_named_by_number(oid));
         Ok(shown.collect::<Vec<_>>().join(", ").into())
     }),
@@ -159,11 +159,11 @@ pub(super) static FUNCTIONS: &[CatalogFunction] = &[
         Ok(Value::Texts(path.map(|name| Some(name.to_owned())).collect()))
     }),
     function("array_upper", &[AnyArray, INT4], Kind::Int4, |_, arguments| {
-        let Value::Texts(items) = first(arguments) else { return Ok(Value::Null) };
+        let Some(items) = first(arguments).items() else { return Ok(Value::Null) };
         Ok(i64::try_from(items.len()).ok().filter(|len| *len > 0).into())
     }),
     function("array_lower", &[AnyArray, INT4], Kind::Int4, |_, arguments| {
-        let Value::Texts(items) = first(arguments) else { return Ok(Value::Null) };
+        let Some(items) = first(arguments).items() else { return Ok(Value::Null) };
         Ok((!items.is_empty()).then_some(1i64).into())
     }),
     function("quote_ident", &[TEXT], Kind::Text, |_, arguments| Ok(first(arguments).text().map(quote_ident).into())),
@@ -214,7 +214,7 @@ pub(super) static FUNCTIONS: &[CatalogFunction] = &[
     function("__regtype", &[Any], Kind::Oid, |_, arguments| Ok(type_number(first(arguments))?.into())),
     function("__regtype_name", &[Any], Kind::Text, |_, arguments| Ok(type_shown(first(arguments))?.into())),
     function("__regtype_names", &[Any], Kind::TextArray, |_, arguments| {
-        let Value::Texts(items) = first(arguments) else { return Ok(Value::Null) };
+        let Some(items) = first(arguments).items() else { return Ok(Value::Null) };
         let shown = |item: &Option<String>| item.as_ref().map(|oid| objects::type_named_by_number(oid));
         Ok(Value::Texts(items.iter().map(shown).collect()))
     }),
@@ -306,7 +306,7 @@ fn format_text(arguments: &[Value]) -> Result<Option<String>, QueryError> {
         let Some(value) = values.next() else {
             return Err(QueryError::new(SqlState::InvalidParameterValue, "too few arguments for format()"));
         };
-        if matches!(value, Value::Texts(_)) {
+        if value.items().is_some() {
             return Err(QueryError::refused("format() of an array"));
         }
         let shown = json::shown(value).unwrap_or_default();

@@ -7,7 +7,7 @@ use crate::sql::error::QueryError;
 /// A value as text; none for NULL.
 pub(super) fn shown(value: &Value) -> Option<String> {
     match value {
-        Value::Null | Value::Texts(_) => None,
+        Value::Null | Value::Texts(_) | Value::Numbers(_) => None,
         Value::Bool(value) => Some(if *value { "t" } else { "f" }.to_owned()),
         Value::Int(value) => Some(value.to_string()),
         Value::Number(text) | Value::Text(text) => Some(text.clone()),
@@ -35,7 +35,7 @@ pub(super) fn object(arguments: &[Value], binary: bool) -> Result<String, QueryE
     }
     kept.sort_by(|(one, _), (other, _)| one.len().cmp(&other.len()).then_with(|| one.cmp(other)));
     let members = kept.iter().map(|(key, value)| format!("{}: {value}", quoted(key)));
-    Ok(format!("{{{}}}", members.collect::<Vec<_>>().join(", ")))
+    crate::sql::json_text::normal(&format!("{{{}}}", members.collect::<Vec<_>>().join(", ")))
 }
 
 fn written(value: &Value) -> String {
@@ -45,6 +45,10 @@ fn written(value: &Value) -> String {
         Value::Int(value) => value.to_string(),
         Value::Number(text) if text.contains(|c: char| c.is_ascii_digit()) => text.clone(),
         Value::Number(text) | Value::Text(text) => quoted(text),
+        Value::Numbers(items) => {
+            let items = items.iter().map(|item| item.as_deref().unwrap_or("null"));
+            format!("[{}]", items.collect::<Vec<_>>().join(","))
+        }
         Value::Texts(items) => {
             let items = items.iter().map(|item| item.as_ref().map_or_else(|| "null".to_owned(), |item| quoted(item)));
             format!("[{}]", items.collect::<Vec<_>>().join(","))

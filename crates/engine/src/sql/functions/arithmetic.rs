@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Decimal256Array, Float64Array};
-use datafusion::arrow::compute::cast;
 use datafusion::arrow::compute::kernels::numeric;
-use datafusion::arrow::datatypes::{DataType, Decimal256Type, Field, FieldRef, Float64Type, i256};
+use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
+use datafusion::arrow::datatypes::{DataType, Decimal128Type, Decimal256Type, Field, FieldRef, Float64Type, i256};
 use datafusion::common::utils::take_function_args;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{
@@ -84,12 +84,13 @@ impl ScalarUDFImpl for Arithmetic {
         let arrays = ColumnarValue::values_to_arrays(&arguments.args)?;
         let [left, right] = take_function_args(self.name(), arrays)?;
         let (left_kind, right_kind) = operands(left.data_type(), right.data_type());
-        let (left, right) = (cast(&left, &left_kind)?, cast(&right, &right_kind)?);
+        let (left, right) = (fitting(&left, &left_kind)?, fitting(&right, &right_kind)?);
         let answer = match self.operator {
             Operator::Divide if kind.is_decimal() => quotients(&left, &right)?,
             _ => self.kernel(&left, &right, &kind)?,
         };
-        let answer = cast(&answer, &kind)?;
+        let answer = fitting(&answer, &kind)?;
+        check_digits(&answer)?;
         Ok(if single {
             ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&answer, 0)?)
         } else {
@@ -119,6 +120,29 @@ impl Arithmetic {
         }
         Ok(answer)
     }
+}
+
+/// The same values as another type, which must hold them.
+fn fitting(array: &ArrayRef, kind: &DataType) -> Result<ArrayRef> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(array, kind, &options).map_err(|error| match kind.is_decimal() {
+        true => mistake(SqlState::NumberOutOfRange, out_of_range(kind)),
+        false => error.into(),
+    })
+}
+
+/// A decimal can be counted beyond the digits that it shows.
+fn check_digits(array: &ArrayRef) -> Result<()> {
+    let checked = match array.data_type() {
+        DataType::Decimal128(precision, _) => {
+            array.as_primitive::<Decimal128Type>().validate_decimal_precision(*precision)
+        }
+        DataType::Decimal256(precision, _) => {
+            array.as_primitive::<Decimal256Type>().validate_decimal_precision(*precision)
+        }
+        _ => Ok(()),
+    };
+    checked.map_err(|_| mistake(SqlState::NumberOutOfRange, out_of_range(array.data_type())))
 }
 
 fn mistake(sqlstate: SqlState, message: &str) -> DataFusionError {
@@ -189,9 +213,10 @@ fn operands(left: &DataType, right: &DataType) -> (DataType, DataType) {
 /// Whether it needs the wider decimals, and the digits behind its point.
 fn scale(kind: &DataType) -> (bool, i8) {
     match kind {
-        DataType::Decimal256(_, scale) => (true, *scale),
+        DataType::Decimal256(_, scale) => (true, *scale.max(&0)),
+        // `1e3` has fewer digits than none behind its point.
         DataType::Decimal128(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal32(_, scale) => {
-            (false, *scale)
+            (false, *scale.max(&0))
         }
         _ => (false, 0),
     }

@@ -1,5 +1,6 @@
 //! Functions of numbers and texts that DataFusion does not have, or answers where PostgreSQL refuses.
 
+use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use md5::{Digest, Md5};
@@ -11,6 +12,12 @@ use crate::sql::kinds::is_text;
 use crate::sql::printed;
 
 type Result<T> = std::result::Result<T, QueryError>;
+
+/// Whether an item of an array is NULL.
+pub(in crate::sql) const HAS_NULL: &str = "__has_null";
+
+/// Its second argument.
+pub(in crate::sql) const SAME: &str = "__same";
 
 pub(super) const FUNCTIONS: &[Declared] = &[
     Declared {
@@ -48,8 +55,78 @@ pub(super) const FUNCTIONS: &[Declared] = &[
         answer: |call| logarithm(call, f64::log10),
         stable: false,
     },
+    Declared {
+        name: "to_hex",
+        arguments: &[1],
+        gives: |kinds, _| match kinds {
+            [kind] => (kind.is_integer() || kind.is_null()).then_some(DataType::Utf8),
+            _ => None,
+        },
+        answer: |call| {
+            let digits = match call.values.first() {
+                Some(ScalarValue::Int64(Some(value))) => format!("{value:x}"),
+                Some(ScalarValue::Int16(Some(value))) => format!("{:x}", i32::from(*value)),
+                Some(ScalarValue::Int32(Some(value))) => format!("{value:x}"),
+                other => format!("{:x}", number_of(other).unwrap_or_default()),
+            };
+            Ok(ScalarValue::Utf8(Some(digits)))
+        },
+        stable: false,
+    },
+    Declared {
+        name: "array_dims",
+        arguments: &[1],
+        gives: |kinds, _| match kinds {
+            [kind] => (kind.is_nested() || kind.is_null()).then_some(DataType::Utf8),
+            _ => None,
+        },
+        answer: |call| {
+            let count = items(call).map_or(0, |items| items.len());
+            Ok(ScalarValue::Utf8((count > 0).then(|| format!("[1:{count}]"))))
+        },
+        stable: false,
+    },
+    Declared {
+        name: "pg_typeof",
+        arguments: &[1],
+        gives: |_, _| Some(DataType::Utf8),
+        // Told when the query is planned.
+        answer: |_| Ok(ScalarValue::Utf8(None)),
+        stable: true,
+    },
+    Declared {
+        name: SAME,
+        arguments: &[2],
+        gives: |kinds, _| kinds.get(1).cloned(),
+        answer: |call| Ok(call.values.get(1).cloned().unwrap_or(ScalarValue::Null)),
+        stable: false,
+    },
+    Declared {
+        name: HAS_NULL,
+        arguments: &[1],
+        gives: |_, _| Some(DataType::Boolean),
+        answer: |call| Ok(ScalarValue::Boolean(Some(items(call).is_some_and(|items| items.null_count() > 0)))),
+        stable: false,
+    },
     Declared { name: "sqrt", arguments: &[1], gives: of_number, answer: root, stable: false },
 ];
+
+/// The items of an array.
+fn items(call: &Call<'_>) -> Option<ArrayRef> {
+    match call.values.first() {
+        Some(ScalarValue::List(list)) if !list.is_empty() => Some(list.value(0)),
+        Some(ScalarValue::LargeList(list)) if !list.is_empty() => Some(list.value(0)),
+        Some(ScalarValue::FixedSizeList(list)) if !list.is_empty() => Some(list.value(0)),
+        _ => None,
+    }
+}
+
+fn number_of(value: Option<&ScalarValue>) -> Option<i64> {
+    match value?.cast_to(&DataType::Int64) {
+        Ok(ScalarValue::Int64(number)) => number,
+        _ => None,
+    }
+}
 
 fn of_number(kinds: &[DataType], _: &[Option<&ScalarValue>]) -> Option<DataType> {
     match kinds {

@@ -7,9 +7,9 @@ use jiff::civil::{Date, DateTime};
 use super::declared::{Call, Declared};
 use super::{from_char, to_char};
 use crate::error::SqlState;
-use crate::sql::convert::interval_value;
+use crate::sql::convert::{cut, interval_value};
 use crate::sql::error::QueryError;
-use crate::sql::kinds::{interval, is_text, timestamp, timestamptz};
+use crate::sql::kinds::{interval, is_text, time, timestamp, timestamptz};
 use crate::sql::moments::{self, DAY_US, Interval};
 use crate::sql::printed;
 
@@ -108,9 +108,9 @@ pub(in crate::sql) const FUNCTIONS: &[Declared] = &[
     },
     Declared {
         name: "current_timestamp",
-        arguments: &[0],
-        gives: |_, _| Some(timestamptz()),
-        answer: |call| Ok(point(call.place.now.as_microsecond())),
+        arguments: &[0, 1],
+        gives: |kinds, _| kinds.iter().all(DataType::is_integer).then(timestamptz),
+        answer: |call| Ok(point(cut(call.place.now.as_microsecond(), digits(call)))),
         stable: true,
     },
     Declared {
@@ -129,9 +129,22 @@ pub(in crate::sql) const FUNCTIONS: &[Declared] = &[
     },
     Declared {
         name: "localtimestamp",
-        arguments: &[0],
-        gives: |_, _| Some(timestamp()),
-        answer: |call| Ok(civil(moments::to_civil(call.place.now.as_microsecond(), &call.place.zone)?)),
+        arguments: &[0, 1],
+        gives: |kinds, _| kinds.iter().all(DataType::is_integer).then(timestamp),
+        answer: |call| {
+            let civil_now = moments::to_civil(call.place.now.as_microsecond(), &call.place.zone)?;
+            Ok(civil(cut(civil_now, digits(call))))
+        },
+        stable: true,
+    },
+    Declared {
+        name: "localtime",
+        arguments: &[0, 1],
+        gives: |kinds, _| kinds.iter().all(DataType::is_integer).then(time),
+        answer: |call| {
+            let civil_now = moments::to_civil(call.place.now.as_microsecond(), &call.place.zone)?;
+            Ok(ScalarValue::Time64Microsecond(Some(cut(civil_now.rem_euclid(DAY_US), digits(call)))))
+        },
         stable: true,
     },
     Declared {
@@ -350,6 +363,14 @@ fn text<'a>(call: &'a Call<'_>, index: usize) -> &'a str {
 
 fn interval_at(call: &Call<'_>, index: usize) -> Result<Interval> {
     printed::interval(value(call, index)).ok_or_else(|| moments::out_of_range("interval"))
+}
+
+/// How many digits of a second are wanted, where that is told.
+fn digits(call: &Call<'_>) -> Option<usize> {
+    match call.values.first()?.cast_to(&DataType::Int64) {
+        Ok(ScalarValue::Int64(Some(digits))) => usize::try_from(digits).ok(),
+        _ => None,
+    }
 }
 
 /// What the clocks of the session's zone show, and the point in time where the value is one.
@@ -632,23 +653,26 @@ fn cut_interval(unit: &str, interval: Interval) -> Option<Interval> {
     })
 }
 
-/// Years, months and days between two times, as a calendar counts them.
+/// Years, months and days between two times: field by field, days borrowed from the month of the earlier one.
 fn age(call: &Call<'_>) -> Result<ScalarValue> {
-    let range = |_| moments::out_of_range("interval");
     let (later, earlier) = (moments::civil_of(clocks(call, 0)?.0)?, moments::civil_of(clocks(call, 1)?.0)?);
     let (from, to, sign) = if later >= earlier { (earlier, later, 1) } else { (later, earlier, -1) };
-    let span = from.until((jiff::Unit::Year, to)).map_err(range)?;
-    let months = i32::from(span.get_years()) * 12 + span.get_months();
-    let clock = moments::microseconds_of(to)
-        - moments::microseconds_of(
-            from.checked_add(
-                jiff::Span::new().try_months(months).map_err(range)?.try_days(span.get_days()).map_err(range)?,
-            )
-            .map_err(range)?,
-        );
+    let clock = |time: DateTime| moments::microseconds_of(time).rem_euclid(DAY_US);
+    let count = |date: Date| i32::from(date.year()) * 12 + i32::from(date.month());
+    let mut microseconds = clock(to) - clock(from);
+    let mut days = i32::from(to.day()) - i32::from(from.day());
+    let mut months = count(to.date()) - count(from.date());
+    if microseconds < 0 {
+        microseconds += DAY_US;
+        days -= 1;
+    }
+    if days < 0 {
+        days += i32::from(from.date().days_in_month());
+        months -= 1;
+    }
     Ok(interval_value(Interval {
         months: sign * months,
-        days: sign * span.get_days(),
-        microseconds: clock * i64::from(sign),
+        days: sign * days,
+        microseconds: microseconds * i64::from(sign),
     }))
 }

@@ -337,3 +337,118 @@ SELECT *
 SELECT count(DISTINCT *) FROM nodes
 SELECT nodes.node_name FROM nodes n
 SELECT * FROM generate_series(1, 'x')
+-- Subqueries without rows, rows as values, arrays with NULL in them.
+SELECT x FROM (VALUES (1),(2)) v(x) WHERE (SELECT true WHERE false) IS NULL
+SELECT (SELECT 1 WHERE false), (SELECT 1 LIMIT 0), coalesce((SELECT 1 WHERE false), 5)
+SELECT (SELECT 1 UNION SELECT 2)
+SELECT (SELECT 'a' WHERE true), (SELECT count(*) WHERE false)
+SELECT (SELECT t.x) FROM (VALUES (1)) t(x)
+SELECT x, (SELECT count(*) FROM (VALUES (1),(2)) u(y) WHERE y < t.x) FROM (VALUES (1),(2),(3)) t(x)
+SELECT x, (SELECT max(y) FROM (VALUES (1),(2)) u(y) WHERE y <= t.x) AS m FROM (VALUES (0),(1),(3)) t(x)
+SELECT x FROM (VALUES (1),(1),(2)) a(x) EXCEPT ALL SELECT 1
+SELECT x FROM (VALUES (1),(1)) a(x) INTERSECT ALL SELECT 1
+SELECT x FROM (VALUES (1),(2)) a(x) FULL JOIN (VALUES (2),(3)) b(x) USING (x)
+SELECT x FROM (VALUES (1),(2)) a(x) RIGHT JOIN (VALUES (2),(3)) b(x) USING (x)
+SELECT * FROM (VALUES (1),(2)) a(x) NATURAL FULL JOIN (VALUES (2),(3)) b(x)
+SELECT a.x, b.x FROM (VALUES (1),(2)) a(x) FULL JOIN (VALUES (2),(3)) b(x) ON a.x = b.x
+SELECT x FROM (VALUES (1),(2)) a(x) LEFT JOIN (VALUES (2),(3)) b(x) USING (x)
+SELECT 2 = ANY(ARRAY[NULL,1]), NOT 2 = ANY(ARRAY[NULL,1]), 1 = ANY(ARRAY[NULL,1]), 2 = ANY(ARRAY[3,1])
+SELECT 2 <> ALL(ARRAY[NULL,1]), 1 <> ALL(ARRAY[NULL,1]), 1 = ALL(ARRAY[1,NULL]), 2 > ALL(ARRAY[1,NULL]), 2 < ALL(ARRAY[1,NULL])
+SELECT 2 > ANY(ARRAY[NULL,1]), 1 > ANY(ARRAY[NULL,1]), 1 <> ANY(ARRAY[NULL,1]), 1 <= ALL(ARRAY[1,2])
+SELECT x = ANY(a), x <> ALL(a), x > ANY(a), x >= ALL(a) FROM (VALUES (1, '{1,NULL}'::int4[]), (2, '{1,NULL}'::int4[]), (3, '{1,2}'::int4[]), (3, NULL::int4[])) v(x, a)
+SELECT 1 = ANY('{1,2}'), 'a' = ANY('{b,NULL}'), 'a' = ANY('{}')
+SELECT -2 ^ 2, - 2 ^ 2 ^ 2, 2 ^ -1 ^ 2, -(2 ^ 2), 0 - 2 ^ 2
+SELECT ROW(NULL,NULL) IS NULL, ROW(1,NULL) IS NOT NULL, ROW(1,NULL) IS NULL, (1,2) IS NOT NULL
+SELECT (1,2) = (1,2), (1,2) < (1,3), (1,NULL) = (1,2), (1,NULL) = (2,2), (2,1) >= (1,NULL), (1,2) <> (1,3)
+SELECT (1,2) IN ((1,2),(3,4)), (1,NULL) IN ((1,2)), (5,6) NOT IN ((1,2),(3,4)), (1,2) IS DISTINCT FROM (1,NULL)
+SELECT (1,2) = (1,2,3)
+SELECT (1,2)
+SELECT ROW(1,'a')
+SELECT x, count(*) FROM (VALUES (1,2),(1,2)) v(x,y) GROUP BY (x, y)
+SELECT -x AS x FROM (VALUES (1),(2)) v(x) ORDER BY x+0
+SELECT -x AS x FROM (VALUES (1),(2)) v(x) ORDER BY x+0 LIMIT 1
+SELECT -x AS x FROM (VALUES (1),(2)) v(x) ORDER BY x LIMIT 1
+SELECT -x AS y FROM (VALUES (1),(2)) v(x) ORDER BY y+0
+SELECT * FROM (SELECT -x AS x FROM (VALUES (1),(2)) v(x) ORDER BY x+0 LIMIT 1) z
+-- Numbers at their limits.
+SELECT 99999999999999999999999999999999999999 + 1
+SELECT 9999999999999999999999999999999999999.9 + 1
+SELECT 99999999999999999999999999999999999999 * 10
+SELECT 12345678901234567890 * 1000000, 12345678901234567890.5 + 0.25
+SELECT to_hex(-1), to_hex(-1::int8), to_hex(255), to_hex(4294967296)
+-- Ages.
+SELECT age(timestamp '2001-04-10', timestamp '1957-06-13'), age(date '2024-03-01', date '2023-02-28')
+SELECT age(timestamp '2024-03-31', timestamp '2024-02-29'), age(timestamp '2024-02-29', timestamp '2024-03-31')
+SELECT age(timestamp '2024-03-01 01:00', timestamp '2024-02-28 23:30'), age(timestamp '2024-01-01', timestamp '2024-01-01')
+SELECT age(timestamp '1957-06-13', timestamp '2001-04-10 12:00'), age(date '2023-01-31', date '2023-03-01')
+-- More of arrays.
+SELECT array_remove(ARRAY[1,2,1], 1), array_replace(ARRAY[1,2,1], 1, 9)
+SELECT ARRAY(SELECT generate_series(1,3)), array_dims(ARRAY[1,2]), array_dims(ARRAY[]::int4[])
+SELECT * FROM (SELECT generate_series(1,3)) x
+SELECT ARRAY[[1,2],[3,4]]
+SELECT json_build_object('b', ARRAY[1,2]), json_build_object('b', ARRAY['x','y']), jsonb_build_object('b', ARRAY[1,NULL])
+SELECT * FROM generate_series(5,7) WITH ORDINALITY
+SELECT * FROM generate_series(5,7) WITH ORDINALITY AS t(a, b)
+SELECT * FROM unnest(ARRAY['a','b']) WITH ORDINALITY
+SELECT n, v FROM unnest(ARRAY['a','b']) WITH ORDINALITY AS t(v, n) ORDER BY n DESC
+SELECT t.ordinality, t.x FROM unnest(ARRAY['a','b']) WITH ORDINALITY AS t(x)
+-- Characters, JSON, addresses.
+SELECT 'abc'::char(5) = 'abc'
+SELECT length('abc'::char(5))
+SELECT 'a'::char AS x, 'abc'::char AS y
+SELECT 'not json'::jsonb
+SELECT '{'::json
+SELECT '{"a":1} x'::json
+SELECT '[1,2]'::jsonb = '[1, 2]'::jsonb, '{"a":1,"a":2}'::jsonb, '{"b":1,"aa":2,"a":[1.50,true,null,"x\u0041\n"]}'::jsonb
+SELECT '1.0'::jsonb = '1'::jsonb, '{"a":1}'::jsonb = '{"a": 1}', '"a"'::jsonb <> '"b"'
+SELECT '1e2'::jsonb, '-0'::jsonb, '"\u00e4\/"'::jsonb, '{}'::jsonb, '[]'::jsonb, ' { "a" : 1 } '::json
+SELECT '[1]'::json = '[1]'::json
+SELECT '10.0.0.2'::inet > '10.0.0.10'::inet, '10.0.0.2'::inet < '10.0.0.10', '10.0.0.1'::inet = '10.0.0.1/32'
+SELECT x FROM (VALUES ('10.0.0.10'::inet), ('10.0.0.2'::inet), ('::1'::inet), ('10.0.0.0/8'::inet)) v(x) ORDER BY x LIMIT 2
+SELECT x, row_number() OVER (ORDER BY x) FROM (VALUES ('10.0.0.10'::inet), ('10.0.0.2'::inet)) v(x)
+SELECT max(x) FROM (VALUES ('10.0.0.10'::inet), ('10.0.0.2'::inet)) v(x)
+SELECT '10.0.0.5'::inet BETWEEN '10.0.0.2' AND '10.0.0.10', '10.0.0.0/24'::cidr < '10.0.0.0/25'::cidr
+SELECT host('10.0.0.1/24'::inet), masklen('10.0.0.1/24'::inet), family('::1'::inet)
+SELECT '10.0.0.1'::inet = 'bad'
+-- Words and their places.
+SELECT NULL ISNULL, 1 ISNULL, 1 NOTNULL
+SELECT 1 AS isnull
+SELECT x FROM (VALUES (1),(NULL)) v(x) WHERE x ISNULL OR x NOTNULL
+SELECT 'a' 'b'
+SELECT 'a' COLLATE "nosuch"
+SELECT 0x10
+SELECT 1_000
+SELECT 1a
+VALUES ('a'::text), ('b')
+VALUES (1, 'a'::varchar), (2, NULL)
+SELECT x'1f'
+SELECT sum(x::int), sum(x::bigint) FROM (VALUES (1),(2)) v(x)
+SELECT count(*)*100.0/sum(count(*)) OVER () AS p FROM (VALUES (1),(1),(2)) v(x) GROUP BY x ORDER BY 1
+SELECT upper(x) AS x, count(*) FROM (VALUES ('a'),('A')) v(x) GROUP BY x
+-- Moments of now, words without parentheses.
+SELECT current_timestamp(3) IS NULL, localtimestamp(0) IS NULL, localtime IS NULL, localtime(0) < '25:00'::interval::time
+SELECT now(3)
+SELECT current_schema IS NULL, current_role IS NULL, current_catalog IS NULL
+TABLE subclusters
+SELECT 1 || 2
+SELECT * FROM (VALUES (1), (2, 3)) v
+SELECT * FROM (SELECT 1) t(a, b)
+SELECT split_part('a,b', ',', 0)
+SELECT power(0, -1)
+SELECT abs(-9223372036854775808)
+SELECT substring(1)
+SELECT U&'\0041'
+SELECT 1 FROM nodes WHERE 1
+SELECT NOT 1
+SELECT (row(1,'a')).f2
+SELECT * FROM nodes n, LATERAL (SELECT n.node_id+1 AS c) x WHERE false
+SELECT n.node_name, x.name FROM nodes n LEFT JOIN LATERAL (SELECT a.name FROM network_addresses a WHERE a.node = n.node_name ORDER BY a.name LIMIT 1) x ON true
+SELECT * FROM (VALUES (2)) a(x) CROSS JOIN LATERAL generate_series(1,a.x) g
+SELECT * FROM (VALUES (2)) a(x), LATERAL unnest(array[1,2]) u
+SELECT * FROM (VALUES (2)) a(x) CROSS JOIN LATERAL generate_series(1,2) g
+SELECT pg_typeof(1), pg_typeof('a'::text), pg_typeof(1.5), pg_typeof(now())
+SELECT 2 BETWEEN SYMMETRIC 3 AND 1
+SELECT * FROM generate_series(timestamp '2024-01-01', timestamp '2024-01-03', interval '1 day')
+SELECT sum(x::int), sum(x::bigint), avg(x::int), count(x::text) FROM (VALUES (1),(2)) v(x)
+SELECT 'a'::int
+SELECT $2
