@@ -623,7 +623,7 @@ fn binary_parameter(bytes: &[u8], kind: PgType) -> Result<Scalar, ClientError> {
                 microseconds: i64::from_be_bytes([a, b, c, d, e, f, g, h]),
             }
         }
-        PgType::Inet | PgType::Cidr => Scalar::Text(address(bytes).ok_or_else(malformed)?),
+        PgType::Inet | PgType::Cidr => Scalar::Text(address_of(bytes).ok_or_else(malformed)?),
         PgType::Bytea => Scalar::Bytes(bytes.to_owned()),
         PgType::Date => Scalar::Date(i32::from_be_bytes(exact(bytes)?).saturating_add(DAYS_TO_2000)),
         PgType::Timestamp | PgType::Timestamptz => {
@@ -648,15 +648,8 @@ fn malformed() -> ClientError {
     ClientError::new(SqlState::InvalidBinaryRepresentation, "incorrect binary data format in bind parameter")
 }
 
-/// Microseconds since midnight as the clock shows them.
-fn clock(microseconds: i64) -> String {
-    let seconds = microseconds / 1_000_000;
-    let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    format!("{hours:02}:{minutes:02}:{seconds:02}.{:06}", microseconds % 1_000_000)
-}
-
 /// An address with its prefix: family, bits, whether it is a network, and how many bytes follow.
-fn address(bytes: &[u8]) -> Option<String> {
+fn address_of(bytes: &[u8]) -> Option<String> {
     let [_, bits, _, _, host @ ..] = bytes else { return None };
     let host = match host.len() {
         4 => std::net::IpAddr::from(<[u8; 4]>::try_from(host).ok()?),

@@ -18,7 +18,11 @@ const STACK_BYTES: usize = 6 << 20;
 
 /// Has sqlparser read the statement from its first token.
 pub(super) fn delegate(cursor: &mut Cursor<'_>) -> Result<Statement> {
-    read(cursor, 0, |parser| parser.parse_statement()).map(|statement| Statement::Sql(Box::new(statement)))
+    let one = |parser: &mut Parser<'_>| match &parser.peek_token_ref().token {
+        SqlToken::Word(word) if word.keyword == Keyword::TABLE => parser.parse_query().map(SqlStatement::Query),
+        _ => parser.parse_statement(),
+    };
+    read(cursor, 0, one).map(|statement| Statement::Sql(Box::new(statement)))
 }
 
 /// Has sqlparser read a statement from the token at which the cursor stands.

@@ -285,6 +285,9 @@ impl ExprPlanner for TextConcatPlanner {
         let is_list = |side: &Expr| side.get_type(schema).is_ok_and(|kind| kind.is_nested());
         let (left, right) = (&expression.left, &expression.right);
         let texts = (is_text(left) || is_text(right)) && !is_list(left) && !is_list(right);
+        if expression.op == BinaryOperator::StringConcat {
+            super::widths::forbid_joining(left, right, schema)?;
+        }
         if expression.op != BinaryOperator::StringConcat || !texts || has_placeholder(left) || has_placeholder(right) {
             return Ok(PlannerResult::Original(expression));
         }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Expr, FunctionArg, FunctionArgExpr, LimitClause, ObjectName, Query, Select, SetExpr, Statement, TableFactor, Value,
-    Visit, VisitMut, Visitor, VisitorMut, visit_relations,
+    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, visit_relations,
 };
 
 use super::cells::PgType;
@@ -346,6 +346,14 @@ impl VisitorMut for Rewriter {
                     ident.value = ident.value.to_lowercase();
                 }
             }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<QueryError> {
+        // Its escapes are read already.
+        if let Value::UnicodeStringLiteral(text) = &mut value.value {
+            value.value = Value::SingleQuotedString(std::mem::take(text));
         }
         ControlFlow::Continue(())
     }

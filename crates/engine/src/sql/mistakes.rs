@@ -88,6 +88,10 @@ impl Visitor for Mistakes {
                 }
             }
             Expr::Function(function) => call(function),
+            Expr::Substring { substring_from: None, substring_for: None, .. } => {
+                let message = "function substring needs a position";
+                ControlFlow::Break(at(expression.span(), SqlState::UndefinedFunction, message))
+            }
             _ => ControlFlow::Continue(()),
         }
     }

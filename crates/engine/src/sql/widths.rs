@@ -495,6 +495,16 @@ pub(super) fn rounded(number: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(Rounded::new())), vec![number]))
 }
 
+/// `||` joins texts or arrays: one of its sides is such.
+pub(super) fn forbid_joining(left: &Expr, right: &Expr, schema: &DFSchema) -> Result<()> {
+    let (Ok(left), Ok(right)) = (field_of(left, schema), field_of(right, schema)) else { return Ok(()) };
+    let other = |kind: &DataType| is_readable(kind) && *kind != DataType::Binary;
+    if other(left.data_type()) && other(right.data_type()) {
+        return Err(no_operator(&name_of(&left), "||", &name_of(&right)));
+    }
+    Ok(())
+}
+
 fn no_operator(left: &str, op: &str, right: &str) -> DataFusionError {
     let op = if op == "!=" { "<>" } else { op };
     QueryError::new(SqlState::UndefinedFunction, format!("operator does not exist: {left} {op} {right}"))

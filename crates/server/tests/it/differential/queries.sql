@@ -447,8 +447,6 @@ SELECT * FROM (VALUES (2)) a(x) CROSS JOIN LATERAL generate_series(1,a.x) g
 SELECT * FROM (VALUES (2)) a(x), LATERAL unnest(array[1,2]) u
 SELECT * FROM (VALUES (2)) a(x) CROSS JOIN LATERAL generate_series(1,2) g
 SELECT pg_typeof(1), pg_typeof('a'::text), pg_typeof(1.5), pg_typeof(now())
-SELECT 2 BETWEEN SYMMETRIC 3 AND 1
 SELECT * FROM generate_series(timestamp '2024-01-01', timestamp '2024-01-03', interval '1 day')
 SELECT sum(x::int), sum(x::bigint), avg(x::int), count(x::text) FROM (VALUES (1),(2)) v(x)
 SELECT 'a'::int
-SELECT $2
