@@ -4,6 +4,7 @@ pub(super) mod arithmetic;
 pub(super) mod declared;
 mod from_char;
 pub(super) mod networks;
+pub(super) mod null_within;
 pub(super) mod plain;
 pub(super) mod temporal;
 mod to_char;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::execution::context::SessionContext;
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionImplementation, Volatility, create_udf};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionImplementation, ScalarUDF, Volatility, create_udf};
 
 use super::provider::{CatalogAt, ExplainRoute, TestAuthentication};
 use super::{Current, current};
@@ -31,6 +32,7 @@ pub(super) fn register(context: &SessionContext, current_snapshot: &Current) {
     declared::register(context, temporal::FUNCTIONS, current_snapshot);
     declared::register(context, plain::FUNCTIONS, current_snapshot);
     declared::register(context, networks::FUNCTIONS, current_snapshot);
+    context.register_udf(ScalarUDF::new_from_impl(null_within::NullWithin::new()));
     let text = |name: &str, value: fn(&Snapshot) -> Option<String>| {
         let seen = Arc::clone(current_snapshot);
         let function: ScalarFunctionImplementation =

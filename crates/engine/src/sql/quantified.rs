@@ -1,10 +1,8 @@
 //! `ANY` and `ALL` of an array. What an array with NULL in it does not settle is NULL, and not false.
 
-use sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
-};
+use sqlparser::ast::{BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value};
 
-use super::functions::plain::HAS_NULL;
+use super::functions::null_within::NULL_WITHIN;
 use super::guard::last_part;
 use super::rewrite::call;
 
@@ -44,19 +42,9 @@ pub(super) fn all(left: Expr, op: BinaryOperator, array: Expr) -> Expr {
 fn open(left: Expr, op: BinaryOperator, array: Expr) -> Expr {
     let known = |side: &Expr| !matches!(side, Expr::Value(value) if matches!(value.value, Value::Placeholder(_)));
     let settled = known(&left) && known(&array);
-    let has_null = call(HAS_NULL, vec![array.clone()]);
+    let within = call(NULL_WITHIN, vec![array.clone()]);
     let plain = Expr::AnyOp { left: Box::new(left), compare_op: op, right: Box::new(array), is_some: false };
-    if !settled {
-        return plain;
-    }
-    let when = |condition: Expr, result: Value| CaseWhen { condition, result: Expr::value(result) };
-    nested(Expr::Case {
-        case_token: sqlparser::ast::helpers::attached_token::AttachedToken::empty(),
-        end_token: sqlparser::ast::helpers::attached_token::AttachedToken::empty(),
-        operand: None,
-        conditions: vec![when(plain.clone(), Value::Boolean(true)), when(has_null, Value::Null)],
-        else_result: Some(Box::new(plain)),
-    })
+    if settled { nested(compared(nested(plain), BinaryOperator::Or, within)) } else { plain }
 }
 
 /// The items of an array that is written out; none where there is none.

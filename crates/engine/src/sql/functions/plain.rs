@@ -13,9 +13,6 @@ use crate::sql::printed;
 
 type Result<T> = std::result::Result<T, QueryError>;
 
-/// Whether an item of an array is NULL.
-pub(in crate::sql) const HAS_NULL: &str = "__has_null";
-
 /// Its second argument.
 pub(in crate::sql) const SAME: &str = "__same";
 
@@ -99,13 +96,6 @@ pub(super) const FUNCTIONS: &[Declared] = &[
         arguments: &[2],
         gives: |kinds, _| kinds.get(1).cloned(),
         answer: |call| Ok(call.values.get(1).cloned().unwrap_or(ScalarValue::Null)),
-        stable: false,
-    },
-    Declared {
-        name: HAS_NULL,
-        arguments: &[1],
-        gives: |_, _| Some(DataType::Boolean),
-        answer: |call| Ok(ScalarValue::Boolean(Some(items(call).is_some_and(|items| items.null_count() > 0)))),
         stable: false,
     },
     Declared { name: "sqrt", arguments: &[1], gives: of_number, answer: root, stable: false },
