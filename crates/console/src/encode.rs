@@ -614,7 +614,7 @@ fn binary_parameter(bytes: &[u8], kind: PgType) -> Result<Scalar, ClientError> {
         PgType::Float4 => Scalar::Float4(f32::from_be_bytes(exact(bytes)?)),
         PgType::Float8 => Scalar::Float8(f64::from_be_bytes(exact(bytes)?)),
         PgType::Numeric => Scalar::Text(numeric::text(bytes).ok_or_else(malformed)?),
-        PgType::Time => Scalar::Text(clock(i64::from_be_bytes(exact(bytes)?))),
+        PgType::Time => Scalar::Text(time_text(i64::from_be_bytes(exact(bytes)?))),
         PgType::Interval => {
             let [a, b, c, d, e, f, g, h, days @ .., m, n, o, p] = exact::<16>(bytes)?;
             Scalar::Interval {
