@@ -26,7 +26,7 @@ pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
         Expr::IsNull(row) => fields(row).map(|fields| all(fields, |field| Expr::IsNull(Box::new(field)))),
         Expr::IsNotNull(row) => fields(row).map(|fields| all(fields, |field| Expr::IsNotNull(Box::new(field)))),
         Expr::IsDistinctFrom(left, right) => distinct(left, right)?,
-        Expr::IsNotDistinctFrom(left, right) => distinct(left, right)?.map(|apart| not(apart)),
+        Expr::IsNotDistinctFrom(left, right) => distinct(left, right)?.map(not),
         other => match fields(other) {
             Some(_) => return Err(unsupported("a row as a value")),
             None => None,
