@@ -111,6 +111,12 @@ impl Members {
         self.known().here.len()
     }
 
+    /// How many of them serve.
+    pub(crate) fn serving(&self) -> usize {
+        let known = self.known();
+        known.here.iter().filter(|member| known.states.is_up(member.node)).count()
+    }
+
     /// Who serves.
     pub(crate) fn states(&self) -> Arc<NodeStates> {
         Arc::clone(&self.known().states)

@@ -817,6 +817,10 @@ impl Session {
             return Err(refused(format!("node \"{name}\" is the only member that this process runs"))
                 .with_hint("SELECT SHUTDOWN() stops the process."));
         }
+        if !serve && members.serving() < 2 {
+            return Err(refused(format!("node \"{name}\" is the only member of this process that still serves"))
+                .with_hint("SELECT SHUTDOWN() stops the process."));
+        }
         members.order(name, node, serve).await.map_err(refused)?;
         Ok(Outcome { warnings: Vec::new(), answer: Answer::Rows(rows) })
     }

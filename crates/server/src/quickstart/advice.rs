@@ -31,10 +31,10 @@ pub(super) fn print(catalog: &Catalog, places: &[Place], settings: &Settings) ->
         "
 Three members serve on 127.0.0.1, ports {port}, {second_port}, {third_port}. {password}
 
-  psql -h 127.0.0.1 -p {port} -U {SUPERUSER} {database}                        talk to the first one
-  SELECT node_name, node_state, subcluster_name FROM nodes;       who is there
-  SELECT * FROM routing_rules;                                    where connections are sent
-  SELECT DESCRIBE_LOAD_BALANCE_DECISION('127.0.0.1');             why
+  psql -h 127.0.0.1 -p {port} -U {SUPERUSER} {database}  # talk to the first one
+  SELECT node_name, node_state, subcluster_name FROM nodes;  -- who is there
+  SELECT * FROM routing_rules;  -- where connections are sent
+  SELECT DESCRIBE_LOAD_BALANCE_DECISION('127.0.0.1');  -- why
 "
     )?;
     if is_balanced(catalog, places) {
@@ -42,9 +42,9 @@ Three members serve on 127.0.0.1, ports {port}, {second_port}, {third_port}. {pa
             output,
             "Connections that ask for it are balanced. psql's are passed on to the chosen member; run this a few times:
   PGOPTIONS='-c connection_load_balance=on' psql -h 127.0.0.1 -p {port} -U {SUPERUSER} {database} -c 'SELECT node_name FROM current_session'
-Vertica's are redirected: vertica_python.connect(host='127.0.0.1', port={port}, user='{SUPERUSER}', connection_load_balance=True)
+Vertica's are redirected: vertica_python.connect(host='127.0.0.1', port={port}, user='{SUPERUSER}', tlsmode='disable', connection_load_balance=True)
 
-  SELECT STOP_MEMBER('{name}');                       see the others take over
+  SELECT STOP_MEMBER('{name}');  -- see the others take over
   SELECT START_MEMBER('{name}');
 ",
             name = second.name,

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result, bail, ensure};
 use libtest_mimic::Trial;
-use switchyard_testkit::{ADMIN, Client, Login, Server, Store};
+use switchyard_testkit::{ADMIN, Client, Login, Protocol, Server, Store};
 
 pub(crate) fn trials() -> Vec<Trial> {
     let with_cluster = |name: &str, test: fn(&Server) -> Result<()>| {
@@ -17,6 +17,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         with_cluster("sessions_of_all_members_are_seen_from_each", sessions_are_seen_from_each),
         with_cluster("sessions_are_closed_from_another_member", sessions_are_closed_from_another_member),
+        with_cluster("the_last_member_that_serves_is_not_stopped", the_last_member_is_not_stopped),
         with_cluster("decisions_are_told_with_their_reasons", decisions_are_told_with_their_reasons),
         with_cluster("a_count_survives_changes_of_other_rules", a_count_survives_changes_of_other_rules),
     ]
@@ -79,6 +80,18 @@ fn sessions_are_closed_from_another_member(server: &Server) -> Result<()> {
         let gone = format!("SELECT 1 FROM sessions WHERE session_id = '{id}'");
         while !admin.query(&gone)?.is_empty() {}
     }
+    Ok(())
+}
+
+fn the_last_member_is_not_stopped(server: &Server) -> Result<()> {
+    let mut admin = server.admin()?;
+    for number in [2, 3] {
+        admin.query(&format!("SELECT STOP_MEMBER('{}')", node(number)))?;
+    }
+    let error = admin.run(&format!("SELECT STOP_MEMBER('{}')", node(1)), Protocol::Simple)?.error.context("stopped")?;
+    let expected = format!("node \"{}\" is the only member of this process that still serves", node(1));
+    ensure!(error.code == "55000" && error.message == expected && error.hint.is_some(), "{error:?}");
+    admin.query(&format!("SELECT START_MEMBER('{}')", node(2)))?;
     Ok(())
 }
 
