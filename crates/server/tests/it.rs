@@ -95,6 +95,15 @@ fn with_server(name: &str, test: fn(&Server) -> anyhow::Result<()>) -> Trial {
     })
 }
 
+/// The same with three members in one process.
+fn with_cluster(name: &str, test: fn(&Server) -> anyhow::Result<()>) -> Trial {
+    trial(name, move || {
+        let server = options().store(Store::Memory).quickstart().start()?;
+        test(&server)?;
+        server.finish()
+    })
+}
+
 /// A test whose error is shown with all its causes.
 fn trial(name: &str, test: impl FnOnce() -> anyhow::Result<()> + Send + 'static) -> Trial {
     Trial::test(name, move || test().map_err(|error| Failed::from(format!("{error:#}"))))

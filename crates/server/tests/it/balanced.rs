@@ -19,24 +19,17 @@ use crate::python::interpreter;
 use crate::quickstart::{balanced, node, served_by, spread};
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let with_cluster = |name: &str, test: fn(&Server) -> Result<()>| {
-        crate::trial(name, move || {
-            let server = crate::options().store(Store::Memory).quickstart().start()?;
-            test(&server)?;
-            server.finish()
-        })
-    };
     vec![
-        with_cluster("vertica_python_is_balanced", vertica_python),
+        crate::with_cluster("vertica_python_is_balanced", vertica_python),
         crate::trial("vertica_python_is_balanced_and_speaks_tls", vertica_python_through_tls),
-        with_cluster("vertica_nodejs_among_members", vertica_nodejs),
-        with_cluster("psql_is_passed_on", psql_is_passed_on),
+        crate::with_cluster("vertica_nodejs_among_members", vertica_nodejs),
+        crate::with_cluster("psql_is_passed_on", psql_is_passed_on),
         crate::trial("psql_is_passed_on_through_tls", psql_is_passed_on_through_tls),
-        with_cluster("psycopg_is_passed_on", psycopg),
-        with_cluster("nobody_is_balanced_twice", nobody_is_balanced_twice),
+        crate::with_cluster("psycopg_is_passed_on", psycopg),
+        crate::with_cluster("nobody_is_balanced_twice", nobody_is_balanced_twice),
         crate::trial("a_balancer_in_front_is_believed_by_rules", a_balancer_in_front_is_believed),
-        with_cluster("a_balancer_that_nobody_trusts_is_refused", a_stranger_is_refused),
-        with_cluster("each_decision_is_of_one_version", each_decision_is_of_one_version),
+        crate::with_cluster("a_balancer_that_nobody_trusts_is_refused", a_stranger_is_refused),
+        crate::with_cluster("each_decision_is_of_one_version", each_decision_is_of_one_version),
         crate::trial("network_addresses_follow_their_members", network_addresses_follow),
         crate::trial("network_addresses_that_may_not_follow_are_told", network_addresses_that_may_not_follow),
         crate::trial("what_quickstart_advises_works", advice_works),

@@ -4,27 +4,18 @@ use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result, bail, ensure};
 use libtest_mimic::Trial;
-use switchyard_testkit::{ADMIN, Client, Login, Protocol, Server, Store};
+use switchyard_testkit::{ADMIN, Client, Login, Protocol, Server};
+
+use crate::quickstart::node;
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let with_cluster = |name: &str, test: fn(&Server) -> Result<()>| {
-        crate::trial(name, move || {
-            let server = crate::options().store(Store::Memory).quickstart().start()?;
-            test(&server)?;
-            server.finish()
-        })
-    };
     vec![
-        with_cluster("sessions_of_all_members_are_seen_from_each", sessions_are_seen_from_each),
-        with_cluster("sessions_are_closed_from_another_member", sessions_are_closed_from_another_member),
-        with_cluster("the_last_member_that_serves_is_not_stopped", the_last_member_is_not_stopped),
-        with_cluster("decisions_are_told_with_their_reasons", decisions_are_told_with_their_reasons),
-        with_cluster("a_count_survives_changes_of_other_rules", a_count_survives_changes_of_other_rules),
+        crate::with_cluster("sessions_of_all_members_are_seen_from_each", sessions_are_seen_from_each),
+        crate::with_cluster("sessions_are_closed_from_another_member", sessions_are_closed_from_another_member),
+        crate::with_cluster("the_last_member_that_serves_is_not_stopped", the_last_member_is_not_stopped),
+        crate::with_cluster("decisions_are_told_with_their_reasons", decisions_are_told_with_their_reasons),
+        crate::with_cluster("a_count_survives_changes_of_other_rules", a_count_survives_changes_of_other_rules),
     ]
-}
-
-fn node(number: usize) -> String {
-    format!("v_switchyard_node{number:04}")
 }
 
 fn at(server: &Server, number: usize) -> Result<Client> {

@@ -13,23 +13,19 @@ use tokio_postgres::error::SqlState;
 use crate::limits::{ANSWER_WITHIN, ENDLESS};
 
 pub(crate) fn trials() -> Vec<Trial> {
-    let with_cluster = |name: &str, test: fn(&Server) -> Result<()>| {
-        crate::trial(name, move || {
-            let server = crate::options().store(Store::Memory).quickstart().start()?;
-            test(&server)?;
-            server.finish()
-        })
-    };
     vec![
-        with_cluster("clients_that_ask_are_spread_over_the_members", clients_that_ask_are_spread),
-        with_cluster("clients_that_do_not_ask_stay", clients_that_do_not_ask_stay),
-        with_cluster("vertica_clients_are_told_where_to_go", vertica_clients_are_told_where_to_go),
-        with_cluster("the_most_specific_rule_decides", the_most_specific_rule_decides),
-        with_cluster("a_stopped_member_gets_no_connection", a_stopped_member_gets_no_connection),
-        with_cluster("a_member_that_died_unseen_is_stood_in_for", a_member_that_died_unseen_is_stood_in_for),
-        with_cluster("a_passed_on_client_is_cancelled_by_its_own_way", a_passed_on_client_is_cancelled),
-        with_cluster("a_change_holds_on_all_members_at_once", a_change_holds_on_all_members_at_once),
-        with_cluster("members_that_do_not_run_here_are_not_stopped", members_that_do_not_run_here_are_not_stopped),
+        crate::with_cluster("clients_that_ask_are_spread_over_the_members", clients_that_ask_are_spread),
+        crate::with_cluster("clients_that_do_not_ask_stay", clients_that_do_not_ask_stay),
+        crate::with_cluster("vertica_clients_are_told_where_to_go", vertica_clients_are_told_where_to_go),
+        crate::with_cluster("the_most_specific_rule_decides", the_most_specific_rule_decides),
+        crate::with_cluster("a_stopped_member_gets_no_connection", a_stopped_member_gets_no_connection),
+        crate::with_cluster("a_member_that_died_unseen_is_stood_in_for", a_member_that_died_unseen_is_stood_in_for),
+        crate::with_cluster("a_passed_on_client_is_cancelled_by_its_own_way", a_passed_on_client_is_cancelled),
+        crate::with_cluster("a_change_holds_on_all_members_at_once", a_change_holds_on_all_members_at_once),
+        crate::with_cluster(
+            "members_that_do_not_run_here_are_not_stopped",
+            members_that_do_not_run_here_are_not_stopped,
+        ),
         crate::trial("the_samples_are_made_once", the_samples_are_made_once),
     ]
 }
