@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, LimitClause, ObjectName, Query, Select, SetExpr, Statement, TableFactor, Value,
-    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, visit_relations,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, LimitClause, ObjectName, Query, Select, SetExpr,
+    Statement, TableFactor, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut, visit_relations,
 };
 
 use super::cells::PgType;
@@ -108,6 +108,16 @@ impl Visitor for RowCounts {
 
 pub(super) fn last_part(name: &ObjectName) -> Option<&str> {
     name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.value.as_str())
+}
+
+/// The arguments of a call, if they are all given by position.
+pub(super) fn plain_arguments(function: &Function) -> Option<Vec<Expr>> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let value = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
+        _ => None,
+    };
+    list.args.iter().map(value).collect()
 }
 
 struct Calls<'a>(&'a mut BTreeSet<u64>);

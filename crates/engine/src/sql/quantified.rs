@@ -1,9 +1,9 @@
 //! `ANY` and `ALL` of an array. What an array with NULL in it does not settle is NULL, and not false.
 
-use sqlparser::ast::{BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value};
+use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 
 use super::functions::null_within::NULL_WITHIN;
-use super::guard::last_part;
+use super::guard::{last_part, plain_arguments};
 use super::rewrite::call;
 
 /// How many items are compared one by one.
@@ -52,16 +52,7 @@ fn items(array: &Expr) -> Option<Vec<Expr>> {
     let list = match array {
         Expr::Nested(inner) => items(inner)?,
         Expr::Array(array) => array.elem.clone(),
-        Expr::Function(function) if last_part(&function.name) == Some("make_array") => {
-            let FunctionArguments::List(list) = &function.args else { return None };
-            list.args
-                .iter()
-                .map(|argument| match argument {
-                    FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
-                    _ => None,
-                })
-                .collect::<Option<_>>()?
-        }
+        Expr::Function(function) if last_part(&function.name) == Some("make_array") => plain_arguments(function)?,
         _ => return None,
     };
     (!list.is_empty()).then_some(list)

@@ -1,13 +1,10 @@
 //! Rows as values, `(a, b)` and `ROW(a, b)`: DataFusion takes them for structures, which compare and print otherwise. What
 //! can be said of their fields one by one is; the rest is refused.
 
-use sqlparser::ast::{
-    BinaryOperator, CastKind, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, Select,
-    UnaryOperator, Value, Values,
-};
+use sqlparser::ast::{BinaryOperator, CastKind, Expr, GroupByExpr, Select, UnaryOperator, Value, Values};
 
 use super::error::QueryError;
-use super::guard::last_part;
+use super::guard::{last_part, plain_arguments};
 use crate::error::SqlState;
 
 type Result<T> = std::result::Result<T, QueryError>;
@@ -82,14 +79,7 @@ fn fields(expression: &Expr) -> Option<Vec<Expr>> {
         Expr::Nested(inner) => fields(inner),
         Expr::Tuple(fields) => Some(fields.clone()),
         Expr::Function(function) if last_part(&function.name).is_some_and(|name| name.eq_ignore_ascii_case("row")) => {
-            let FunctionArguments::List(list) = &function.args else { return None };
-            list.args
-                .iter()
-                .map(|argument| match argument {
-                    FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => Some(value.clone()),
-                    _ => None,
-                })
-                .collect()
+            plain_arguments(function)
         }
         _ => None,
     }

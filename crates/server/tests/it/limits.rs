@@ -15,6 +15,17 @@ pub(crate) const ENDLESS: &str = "SELECT count(*) FROM switchyard.system_columns
                        switchyard.system_columns c, switchyard.system_columns d, switchyard.system_columns e \
                        WHERE a.column_name || b.column_name || c.column_name || d.column_name = e.column_name";
 
+/// Waits until the server shows that another session runs [`ENDLESS`].
+pub(crate) async fn until_endless_runs(watching: &tokio_postgres::Client) -> anyhow::Result<()> {
+    let shown = "SELECT count(*) FROM sessions WHERE current_statement LIKE '%a.column_name || b.column_name%' \
+                 AND session_id <> (SELECT session_id FROM current_session)";
+    let deadline = Instant::now() + ANSWER_WITHIN;
+    while watching.query_one(shown, &[]).await?.try_get::<_, i64>(0)? == 0 {
+        ensure!(Instant::now() < deadline, "the query is not shown in sessions");
+    }
+    Ok(())
+}
+
 /// No socket is waited for longer than this.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
@@ -70,12 +81,7 @@ fn a_query_is_cancelled(server: &Server) -> anyhow::Result<()> {
         let (watching, watched) = (watcher.0, tokio::spawn(watcher.1));
         let running = tokio::spawn(async move { client.simple_query(ENDLESS).await });
         // The request must not overtake the query: it is sent when the server shows that it runs.
-        let shown = "SELECT count(*) FROM sessions WHERE current_statement LIKE '%a.column_name || b.column_name%' \
-                     AND session_id <> (SELECT session_id FROM current_session)";
-        let deadline = Instant::now() + ANSWER_WITHIN;
-        while watching.query_one(shown, &[]).await?.try_get::<_, i64>(0)? == 0 {
-            ensure!(Instant::now() < deadline, "the query is not shown in sessions");
-        }
+        until_endless_runs(&watching).await?;
         token.cancel_query(NoTls).await?;
         let error = running.await?.err().context("the query was not cancelled")?;
         ensure!(error.code() == Some(&SqlState::QUERY_CANCELED), "{error:?}");

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use libtest_mimic::Trial;
@@ -10,7 +9,7 @@ use switchyard_testkit::{ADMIN, Client, Login, Refused, Server, Store, call, tol
 use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
 
-use crate::limits::{ANSWER_WITHIN, ENDLESS};
+use crate::limits::{ENDLESS, until_endless_runs};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -164,12 +163,7 @@ fn a_passed_on_client_is_cancelled(server: &Server) -> Result<()> {
             let port = *server.ports().get(place - 1).context("no such member")?;
             let (watching, watched) = server.configuration_at(port).connect(NoTls).await?;
             let watched = tokio::spawn(watched);
-            let shown = "SELECT count(*) FROM sessions WHERE current_statement LIKE '%a.column_name || b.column_name%' \
-                         AND session_id <> (SELECT session_id FROM current_session)";
-            let deadline = Instant::now() + ANSWER_WITHIN;
-            while watching.query_one(shown, &[]).await?.try_get::<_, i64>(0)? == 0 {
-                ensure!(Instant::now() < deadline, "the query is not shown in sessions");
-            }
+            until_endless_runs(&watching).await?;
             // To the member that the client is connected to.
             token.cancel_query(NoTls).await?;
             let error = running.await?.err().context("the query was not cancelled")?;
