@@ -168,11 +168,30 @@ pub struct HistoryEntry {
     pub outcome: Outcome,
 }
 
+/// What somebody who knows an older version is told.
+#[derive(Debug, Clone)]
+pub enum News {
+    /// The next version.
+    Next {
+        /// Which.
+        version: u64,
+        /// The id the next object gets, or a higher one.
+        id_next: u64,
+        /// How it differs from the version before.
+        deltas: Vec<Delta>,
+    },
+    /// The newest version as a whole: too much came since, or history does not have it any more.
+    Whole(Loaded),
+}
+
+/// How many versions are told at once.
+pub const NEWS_MAX: usize = 256;
+
 /// A store of catalogs.
 #[async_trait]
 pub trait Store: Send + Sync + std::fmt::Debug {
     /// What it holds; `None` when it is empty. After [`CommitError::Unknown`] this says what became of the commit, and
-    /// until then everything else is refused.
+    /// until then everything else is refused; a store that several processes share settles it by whatever is done next.
     async fn load(&self) -> Result<Option<Loaded>, StoreError>;
 
     /// Makes a commit durable, or says that it is not. On an empty store `base` is 0.
@@ -192,6 +211,10 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// The oldest version that history keeps; 0 on an empty store.
     async fn oldest_version(&self) -> Result<u64, StoreError>;
+
+    /// Waits until there is a version after `after`, whoever made it, and tells what came since, in order and without a
+    /// gap, some at a time. While the store cannot be reached it waits for that too. It may be dropped at any time.
+    async fn newer(&self, after: u64) -> Result<Vec<News>, StoreError>;
 }
 
 /// How many refused statements history keeps.

@@ -6,9 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use switchyard_catalog::{Catalog, Delta, Entity};
+use tokio::sync::watch;
 
 use crate::contract::{
-    Commit, CommitError, Committed, HistoryEntry, Loaded, Outcome, REFUSALS_MAX, Record, Retention, Store, StoreError,
+    Commit, CommitError, Committed, HistoryEntry, Loaded, NEWS_MAX, News, Outcome, REFUSALS_MAX, Record, Retention,
+    Store, StoreError,
 };
 use crate::history;
 
@@ -19,6 +21,8 @@ const GIVEN_UP_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     kept: Mutex<Kept>,
+    /// The newest version.
+    head: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +57,10 @@ impl Kept {
         self.commits.get(usize::try_from(version.checked_sub(self.oldest())?).ok()?)
     }
 
+    fn loaded(&self) -> Loaded {
+        Loaded { version: self.head(), id_next: self.id_next, entities: self.entities.values().cloned().collect() }
+    }
+
     fn oldest(&self) -> u64 {
         if self.head() == 0 { 0 } else { self.given_up.saturating_add(1) }
     }
@@ -73,8 +81,7 @@ impl Kept {
 impl Store for MemoryStore {
     async fn load(&self) -> Result<Option<Loaded>, StoreError> {
         let kept = self.kept();
-        let entities = || kept.entities.values().cloned().collect();
-        Ok((kept.head() > 0).then(|| Loaded { version: kept.head(), id_next: kept.id_next, entities: entities() }))
+        Ok((kept.head() > 0).then(|| kept.loaded()))
     }
 
     async fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
@@ -98,6 +105,7 @@ impl Store for MemoryStore {
         let now_us = commit.record.time_us;
         kept.commits.push_back((commit.record, commit.deltas));
         kept.give_up(commit.retention, now_us);
+        self.head.send_replace(kept.head());
         Ok(Committed { version: kept.head() })
     }
 
@@ -132,5 +140,20 @@ impl Store for MemoryStore {
 
     async fn oldest_version(&self) -> Result<u64, StoreError> {
         Ok(self.kept().oldest())
+    }
+
+    async fn newer(&self, after: u64) -> Result<Vec<News>, StoreError> {
+        // The sender is in the store, which is borrowed.
+        let _ = self.head.subscribe().wait_for(|head| *head > after).await;
+        let kept = self.kept();
+        if after.saturating_add(1) < kept.oldest() {
+            return Ok(vec![News::Whole(kept.loaded())]);
+        }
+        let versions = (after.saturating_add(1)..=kept.head()).take(NEWS_MAX);
+        let next = |version| {
+            let (_, deltas) = kept.commit_of(version)?;
+            Some(News::Next { version, id_next: kept.id_next, deltas: deltas.clone() })
+        };
+        Ok(versions.filter_map(next).collect())
     }
 }

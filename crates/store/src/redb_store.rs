@@ -53,13 +53,13 @@ use async_trait::async_trait;
 use redb::{Durability, ReadTransaction, ReadableDatabase};
 use switchyard_catalog::Catalog;
 use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::task::{JoinError, block_in_place, spawn_blocking};
 
 use self::format::Fault;
 use self::open::{Mount, Opened, panic_text};
 use crate::contract::{
-    Commit, CommitError, Committed, HistoryEntry, Loaded, OpenError, Outcome, Record, Store, StoreError,
+    Commit, CommitError, Committed, HistoryEntry, Loaded, News, OpenError, Outcome, Record, Store, StoreError,
 };
 use crate::history;
 
@@ -73,6 +73,8 @@ pub struct RedbStore {
     file: Arc<StoreFile>,
     /// Held by whoever writes. Waited for here, not in a thread of its own.
     writer: Arc<Mutex<Writer>>,
+    /// Told of each commit.
+    commits: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -117,7 +119,11 @@ impl RedbStore {
     fn open_with(path: &Path, faults: Option<Box<Mount>>) -> Result<Self, OpenError> {
         let opened = open::open_or_create(path, faults.as_deref())?;
         let health = RwLock::new(Health::Sound(opened));
-        Ok(Self { file: Arc::new(StoreFile { path: path.to_owned(), health, faults }), writer: Arc::default() })
+        Ok(Self {
+            file: Arc::new(StoreFile { path: path.to_owned(), health, faults }),
+            writer: Arc::default(),
+            commits: watch::Sender::default(),
+        })
     }
 
     /// Reads in a thread that may block. `learns` as for [`StoreFile::heal`].
@@ -155,6 +161,7 @@ impl Store for RedbStore {
     async fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
         let done = self.write(move |file, writer| file.commit(writer, &commit)).await;
         // Only what was never begun ends like this: the work itself catches panics.
+        self.commits.send_replace(());
         done.unwrap_or_else(|error| Err(CommitError::Refused(self.file.ended(error))))
     }
 
@@ -179,6 +186,19 @@ impl Store for RedbStore {
 
     async fn oldest_version(&self) -> Result<u64, StoreError> {
         self.read(false, format::oldest_version).await
+    }
+
+    async fn newer(&self, after: u64) -> Result<Vec<News>, StoreError> {
+        let mut commits = self.commits.subscribe();
+        loop {
+            commits.mark_unchanged();
+            let news = self.read(false, move |transaction| format::read_news(transaction, after)).await?;
+            if !news.is_empty() {
+                return Ok(news);
+            }
+            // The sender is in the store, which is borrowed.
+            let _ = commits.changed().await;
+        }
     }
 }
 

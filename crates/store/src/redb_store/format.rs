@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use switchyard_catalog::{Delta, Entity};
 use thiserror::Error;
 
-use crate::contract::{Commit, HistoryEntry, Loaded, Outcome, REFUSALS_MAX, Record};
+use crate::contract::{Commit, HistoryEntry, Loaded, NEWS_MAX, News, Outcome, REFUSALS_MAX, Record};
 
 /// The format this program writes, and the newest it reads.
 pub(super) const FORMAT: u64 = 1;
@@ -267,6 +267,26 @@ pub(super) fn read_deltas(transaction: &ReadTransaction, version: u64) -> Result
         return Ok(None);
     }
     read_list(transaction, version, SECTION_DELTAS).map(Some)
+}
+
+/// Reads what came after a version, some at a time.
+pub(super) fn read_news(transaction: &ReadTransaction, after: u64) -> Result<Vec<News>, Fault> {
+    let head = head(transaction)?;
+    if after >= head {
+        return Ok(Vec::new());
+    }
+    let first = after.saturating_add(1);
+    if first < oldest_version(transaction)? {
+        return Ok(read_newest(transaction)?.map(News::Whole).into_iter().collect());
+    }
+    let meta = transaction.open_table(META)?;
+    let id_next = meta.get("id_next")?.ok_or(Fault::Missing { table: "meta", version: head })?.value();
+    let mut news = Vec::new();
+    for version in (first..=head).take(NEWS_MAX) {
+        let deltas = read_deltas(transaction, version)?.ok_or(Fault::Missing { table: "history", version })?;
+        news.push(News::Next { version, id_next, deltas });
+    }
+    Ok(news)
 }
 
 fn read_list<T: DeserializeOwned>(transaction: &ReadTransaction, version: u64, section: u8) -> Result<Vec<T>, Fault> {

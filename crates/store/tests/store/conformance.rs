@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use switchyard_catalog::{Catalog, Delta, Entity};
 use switchyard_store::{
-    Commit, CommitError, Committed, HistoryEntry, Loaded, Outcome, REFUSAL_BYTES_MAX, REFUSALS_MAX, Record, Retention,
-    Store,
+    Commit, CommitError, Committed, HistoryEntry, Loaded, NEWS_MAX, News, Outcome, REFUSAL_BYTES_MAX, REFUSALS_MAX,
+    Record, Retention, Store,
 };
 
 use crate::support::*;
@@ -28,6 +28,15 @@ macro_rules! conformance {
                 super::$case(Arc::new(switchyard_store::RedbStore::open(folder.path().join("catalog")).unwrap())).await;
             })*
         }
+
+        mod etcd {
+            use super::*;
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $case() {
+                let server = crate::server::shared().await;
+                super::$case(Arc::new(server.store(concat!("/", stringify!($case))).await)).await;
+            })*
+        }
     };
 }
 
@@ -48,6 +57,9 @@ conformance!(
     the_oldest_versions_are_given_up,
     old_versions_are_given_up,
     a_lower_limit_is_reached_by_and_by,
+    news_come_in_order,
+    who_missed_too_much_reads_all,
+    news_are_waited_for,
 );
 
 fn dropped(before: Entity) -> Delta {
@@ -380,4 +392,69 @@ async fn a_lower_limit_is_reached_by_and_by(store: Tested) {
     }
     assert!(oldest.is_sorted(), "{oldest:?}");
     assert_eq!(oldest.last(), Some(&60));
+}
+
+/// Takes what is new until that version.
+async fn followed(store: &Tested, mut catalog: Catalog, until: u64) -> Catalog {
+    while catalog.version() < until {
+        let news = store.newer(catalog.version()).await.unwrap();
+        assert!((1..=NEWS_MAX).contains(&news.len()));
+        for news in news {
+            catalog = match news {
+                News::Next { version, id_next, deltas } => {
+                    assert_eq!(version, catalog.version() + 1);
+                    assert!(id_next > RULE_FIRST);
+                    catalog.with_deltas(version, deltas)
+                }
+                News::Whole(Loaded { version, id_next, entities }) => {
+                    assert!(version > catalog.version());
+                    Catalog::from_entities(version, id_next, entities).unwrap()
+                }
+            };
+        }
+    }
+    catalog
+}
+
+async fn news_come_in_order(store: Tested) {
+    let past = with_past(&store).await;
+    for known in [1, 2, 30, 59] {
+        let catalog = catalog(known, past[usize::try_from(known).unwrap() - 1].clone());
+        let newest = followed(&store, catalog, 60).await;
+        assert_eq!(newest.version(), 60);
+        assert_eq!(sorted(newest.entities()), sorted(past[59].clone()));
+    }
+}
+
+async fn who_missed_too_much_reads_all(store: Tested) {
+    committed(&store, first()).await;
+    let known = catalog(1, loaded(&store).await.entities);
+    let keep = Retention { versions_max: 3, age_us_max: None };
+    for base in 1..20 {
+        committed(&store, Commit { retention: keep, ..next(base) }).await;
+    }
+    let newest = followed(&store, known, 20).await;
+    assert_eq!(sorted(newest.entities()), entities_at(20));
+}
+
+async fn news_are_waited_for(store: Tested) {
+    let follower = Arc::clone(&store);
+    let following = tokio::spawn(async move {
+        let known = match follower.newer(0).await.unwrap().remove(0) {
+            News::Next { version: 1, deltas, .. } => {
+                catalog(1, deltas.into_iter().filter_map(|delta| delta.after).collect())
+            }
+            News::Whole(Loaded { version, id_next, entities }) => {
+                Catalog::from_entities(version, id_next, entities).unwrap()
+            }
+            other => panic!("{other:?}"),
+        };
+        followed(&follower, known, 500).await
+    });
+    for base in 0..500 {
+        committed(&store, if base == 0 { first() } else { next(base) }).await;
+    }
+    assert_eq!(sorted(following.await.unwrap().entities()), entities_at(500));
+    let nothing = tokio::time::timeout(std::time::Duration::from_millis(1), store.newer(500)).await;
+    assert!(nothing.is_err(), "{nothing:?}");
 }
