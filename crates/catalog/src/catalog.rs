@@ -364,8 +364,15 @@ impl Catalog {
         Some(before)
     }
 
-    /// The catalog after these deltas, as version `version`; for history, which goes backwards, and for followers of
-    /// a store.
+    /// The next version as a store tells it: after these deltas, and with ids from `id_next` on.
+    #[must_use]
+    pub fn followed_by(&self, version: u64, id_next: u64, deltas: impl IntoIterator<Item = Delta>) -> Self {
+        let mut next = self.with_deltas(version, deltas);
+        next.id_next = next.id_next.max(id_next);
+        next
+    }
+
+    /// The catalog after these deltas, as version `version`; for history, which goes backwards.
     #[must_use]
     pub fn with_deltas(&self, version: u64, deltas: impl IntoIterator<Item = Delta>) -> Self {
         let mut next = self.clone();

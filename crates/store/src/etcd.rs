@@ -101,8 +101,13 @@ pub enum EtcdOptionsError {
 #[derive(Debug, Error)]
 pub(crate) enum LinkError {
     /// etcd answered: no.
-    #[error("{0}")]
-    Answered(Error),
+    #[error("{error}")]
+    Answered {
+        /// What it said.
+        error: Error,
+        /// Whether it was the first attempt. Else one before it got no answer, and may have been successful.
+        first: bool,
+    },
     /// Nobody answered in time, and what was asked may have been done.
     #[error("no answer within {ms_max} ms")]
     Lost {
@@ -115,11 +120,21 @@ pub(crate) enum LinkError {
 impl LinkError {
     /// Whether what was to be read is there no longer, as etcd has compacted it.
     pub(crate) fn is_compacted(&self) -> bool {
-        matches!(self, Self::Answered(Error::GRpcStatus(status)) if status.message().contains("compacted"))
+        matches!(self, Self::Answered { error: Error::GRpcStatus(status), .. } if status.message().contains("compacted"))
     }
 
     pub(crate) fn is_lost(&self) -> bool {
         matches!(self, Self::Lost { .. })
+    }
+
+    /// Whether what was asked may have been done in spite of it.
+    pub(crate) fn may_be_done(&self) -> bool {
+        !matches!(self, Self::Answered { first: true, .. })
+    }
+
+    /// What is wrong with an answer.
+    pub(crate) fn nonsense(what: String) -> Self {
+        Self::Answered { error: Error::Internal(what), first: true }
     }
 }
 
@@ -234,7 +249,7 @@ impl EtcdLink {
         let deadline = Instant::now() + Duration::from_millis(*ms_max);
         // One that is frozen leaves time for another.
         let attempt = Duration::from_millis(*ms_max) / if endpoints.len() > 1 { 2 } else { 1 };
-        let mut last = None;
+        let (mut last, mut first) = (None, true);
         loop {
             for _ in endpoints {
                 let index = self.current().index;
@@ -244,10 +259,11 @@ impl EtcdLink {
                 };
                 match timeout(attempt, timeout_at(deadline, answer)).await {
                     Ok(Ok(Ok(done))) => return Ok(done),
-                    Ok(Ok(Err(error))) if is_answer(&error) => return Err(LinkError::Answered(error)),
+                    Ok(Ok(Err(error))) if is_answer(&error) => return Err(LinkError::Answered { error, first }),
                     Ok(Ok(Err(error))) => last = Some(error),
                     Ok(Err(_)) | Err(_) => {}
                 }
+                first = false;
                 self.give_up(index);
                 if Instant::now() >= deadline {
                     return Err(LinkError::Lost { ms_max: *ms_max, last });
@@ -260,7 +276,7 @@ impl EtcdLink {
     /// An error as the store's users see it.
     pub(crate) fn describe(&self, doing: &str, error: &LinkError) -> String {
         let why = match error {
-            LinkError::Answered(Error::GRpcStatus(status)) => status.message().to_owned(),
+            LinkError::Answered { error: Error::GRpcStatus(status), .. } => status.message().to_owned(),
             LinkError::Lost { last: Some(last), .. } => format!("{error} ({})", root(last)),
             other => other.to_string(),
         };

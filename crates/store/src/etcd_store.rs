@@ -114,7 +114,8 @@ struct Inner {
     flushing: tokio::sync::Mutex<()>,
     /// When commits were made.
     times: Mutex<BTreeMap<u64, i64>>,
-    committed: AtomicBool,
+    /// A snapshot is worth writing.
+    snapshot_due: AtomicBool,
     wake: Notify,
 }
 
@@ -158,7 +159,7 @@ impl EtcdStore {
             refusals: Mutex::default(),
             flushing: tokio::sync::Mutex::default(),
             times: Mutex::default(),
-            committed: AtomicBool::new(false),
+            snapshot_due: AtomicBool::new(false),
             wake: Notify::new(),
         });
         inner.look().await.map_err(|fault| inner.open_error(fault))?;
@@ -210,8 +211,6 @@ impl Store for EtcdStore {
     async fn commit(&self, commit: Commit) -> Result<Committed, CommitError> {
         let version = self.inner.try_commit(&commit).await?;
         self.inner.know(version);
-        self.inner.committed.store(true, Ordering::Relaxed);
-        self.inner.wake.notify_one();
         Ok(Committed { version })
     }
 
@@ -269,7 +268,6 @@ impl Inner {
     /// Looks whether what is there can be read.
     async fn look(&self) -> Result<(), Fault> {
         let seen = self.head().await?;
-        self.note_oldest(seen.head.oldest);
         if seen.changed == 0
             && let Some(key) = self.foreign_key().await?
         {
@@ -282,7 +280,7 @@ impl Inner {
     async fn keep_for_ever(&self) {
         let mut swept: Option<Instant> = None;
         loop {
-            // Not faster than this, however many commits there are; a refusal alone does not wake it.
+            // Refusals can wait, a snapshot that is due need not.
             let _ = timeout(KEEP_EVERY, self.wake.notified()).await;
             if let Err(fault) = self.keep(&mut swept).await {
                 debug!(error = %self.error("keep", fault), "will be tried again");
@@ -292,8 +290,9 @@ impl Inner {
     }
 
     async fn keep(&self, swept: &mut Option<Instant>) -> Result<(), Fault> {
-        if self.committed.swap(false, Ordering::Relaxed) {
-            let written = self.snapshot(false).await.inspect_err(|_| self.committed.store(true, Ordering::Relaxed))?;
+        if self.snapshot_due.swap(false, Ordering::Relaxed) {
+            let written =
+                self.snapshot(false).await.inspect_err(|_| self.snapshot_due.store(true, Ordering::Relaxed))?;
             if written {
                 info!(prefix = self.keys.prefix(), "snapshot of the catalog written");
             }

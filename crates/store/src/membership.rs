@@ -361,7 +361,7 @@ async fn keep_alive(link: &EtcdLink, lease: i64) -> Result<bool, LinkError> {
     match link.call(|client| async move { client.lease_client().keep_alive(lease).await }).await {
         Ok(_) => Ok(true),
         // That is how the client tells an answer with a time to live of 0.
-        Err(LinkError::Answered(Error::LeaseKeepAliveError(_))) => Ok(false),
+        Err(LinkError::Answered { error: Error::LeaseKeepAliveError(_), .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -393,7 +393,7 @@ async fn take(link: &EtcdLink, key: &str, member: &Member, lease: i64) -> Result
             return Ok(Taken::Ours);
         }
         let Some(TxnOpResponse::Get(found)) = answer.op_responses().pop() else {
-            return Err(LinkError::Answered(Error::Internal("an answer to another question".to_owned())));
+            return Err(LinkError::nonsense("an answer to another question".to_owned()));
         };
         condition = match found.kvs().first() {
             // It went just now.
@@ -404,8 +404,7 @@ async fn take(link: &EtcdLink, key: &str, member: &Member, lease: i64) -> Result
                 }
                 Some(_) => Compare::mod_revision(key, CompareOp::Equal, found.mod_revision()),
                 None => {
-                    let what = format!("key \"{key}\" has a value that makes no sense");
-                    return Err(LinkError::Answered(Error::Internal(what)));
+                    return Err(LinkError::nonsense(format!("key \"{key}\" has a value that makes no sense")));
                 }
             },
         };

@@ -9,7 +9,7 @@ use switchyard_catalog::{Catalog, Delta};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::Inner;
-use super::format::{Entry, Kept, parse};
+use super::format::{Entry, Kept};
 use super::read::{Fault, Seen};
 use crate::contract::{HistoryEntry, NEWS_MAX, News, Outcome, Record};
 use crate::etcd::{LinkError, watches};
@@ -156,7 +156,6 @@ impl Inner {
     async fn catch_up(&self, Seen { head, revision, .. }: Seen) -> Result<(), Fault> {
         const PAGE: u64 = 256;
         let mut told = self.told();
-        self.note_oldest(head.oldest);
         if !self.has_begun() || told.saturating_add(1) < head.kept_from {
             // Whoever knows an older version reads a snapshot.
             *self.recent() = Recent::default();
@@ -178,13 +177,12 @@ impl Inner {
         let revision = message.header().map_or(0, |header| header.revision());
         for event in message.events() {
             let Some(found) = event.kv().filter(|_| event.event_type() == EventType::Put) else { continue };
-            let key = String::from_utf8_lossy(found.key()).into_owned();
-            let entry: Entry = parse(&key, found.value())?;
             let next = self.told().saturating_add(1);
-            if entry.version > next {
+            let expected = self.keys.log(next);
+            if found.key() > expected.as_bytes() {
                 return Ok(false);
             }
-            if entry.version == next {
+            if found.key() == expected.as_bytes() {
                 let entry = self.entry(next, Some(found))?;
                 self.add(entry, revision).await?;
                 self.tell(next);

@@ -98,6 +98,7 @@ impl Inner {
         let revision = answer.header().map_or(0, |header| header.revision());
         let seen = self.seen(answer.kvs().first(), revision, known)?;
         self.know(seen.head.version);
+        self.note_oldest(seen.head.oldest);
         Ok(seen)
     }
 

@@ -1,16 +1,18 @@
 //! Writing: what is large is staged first, then one compare-and-set makes it the head.
 
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use etcd_client::{Compare, CompareOp, DeleteOptions, PutOptions, Txn, TxnOp, TxnOpResponse};
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::format::{ENTITIES, Encoded, FORMAT, Head, PART_BYTES, Refused, Snapshot, ValueError, parse, parts_of};
 use super::keys::{KeyRange, StageId, nonce};
 use super::read::{Fault, KEYS_PAGE, Scan, Seen};
 use super::{Counter, Inner, Lost};
-use crate::contract::{Commit, CommitError, REFUSALS_MAX};
+use crate::contract::{Commit, CommitError, Loaded, REFUSALS_MAX};
 use crate::etcd::{LinkError, keys_and_values};
 
 /// How often a commit tries again because something other than the version has changed in the head.
@@ -67,7 +69,13 @@ impl Inner {
             }
             let marker = (!encoded.staged.is_empty()).then(|| self.keys.marker("parts", id));
             match self.swap(&seen, &head, marker, operations).await {
-                Ok(Swapped::Done) => return Ok(version),
+                Ok(Swapped::Done) => {
+                    if Self::snapshot_due(&head) {
+                        self.snapshot_due.store(true, Ordering::Relaxed);
+                        self.wake.notify_one();
+                    }
+                    return Ok(version);
+                }
                 // Attempts are made until one is answered: the first of them may have been ours.
                 Ok(Swapped::Changed(now)) if now.head.version > commit.base => {
                     return self.whose(commit.base, &encoded.nonce).await;
@@ -77,9 +85,9 @@ impl Inner {
                     return Err(CommitError::Stale { base: commit.base, head: now.head.version });
                 }
                 Ok(Swapped::Changed(now)) => seen = now,
-                Err(Fault::Link(error)) if error.is_lost() => {
+                Err(Fault::Link(error)) if error.may_be_done() => {
                     self.remember_lost(Lost { changed: seen.changed });
-                    return self.whose(commit.base, &encoded.nonce).await;
+                    return self.whose_after(commit.base, &encoded.nonce, error).await;
                 }
                 Err(fault) => return Err(refused(fault)),
             }
@@ -104,14 +112,18 @@ impl Inner {
         };
         match looked.await {
             Ok((_, true)) => Ok(version),
-            Ok((head, false)) if head == base => {
-                Err(CommitError::Refused(self.error(
-                    "write to",
-                    LinkError::Lost { ms_max: self.link.options().request_ms_max, last: None }.into(),
-                )))
-            }
             Ok((head, false)) => Err(CommitError::Stale { base, head }),
             Err(fault) => Err(CommitError::Unknown(self.error("write to", fault))),
+        }
+    }
+
+    /// The same, after `error` instead of an answer.
+    async fn whose_after(&self, base: u64, nonce: &str, error: LinkError) -> Result<u64, CommitError> {
+        match self.whose(base, nonce).await {
+            Err(CommitError::Stale { base, head }) if head == base => {
+                Err(CommitError::Refused(self.error("write to", error.into())))
+            }
+            done => done,
         }
     }
 
@@ -277,14 +289,13 @@ impl Inner {
             return Ok(false);
         }
         let Some(loaded) = self.load_at(&seen).await? else { return Ok(false) };
-        let bytes = serde_json::to_vec(&loaded.entities)?;
-        let snapshot = Snapshot {
-            version: loaded.version,
-            id_next: loaded.id_next,
-            nonce: nonce(),
-            parts: parts_of(bytes.len()),
-            bytes: bytes.len() as u64,
-        };
+        let Loaded { version, id_next, entities } = loaded;
+        // Some 100,000 objects take a while.
+        let encoded = spawn_blocking(move || serde_json::to_vec(&entities)).await;
+        let Ok(bytes) = encoded else { return Ok(false) };
+        let bytes = bytes?;
+        let snapshot =
+            Snapshot { version, id_next, nonce: nonce(), parts: parts_of(bytes.len()), bytes: bytes.len() as u64 };
         let id = StageId::new(snapshot.version, &snapshot.nonce);
         let log_bytes = seen.head.log_bytes;
         self.stage("snapshot", &id, &[(ENTITIES, bytes)]).await?;

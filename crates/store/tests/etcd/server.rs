@@ -1,7 +1,7 @@
 //! A real etcd, on free ports of the loopback and with its data in a temporary folder.
 
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One etcd process, or one of a cluster. It ends when this is dropped.
 pub struct Etcd {
-    folder: TempDir,
+    _folder: TempDir,
     arguments: Vec<String>,
     pub url: String,
     child: Mutex<Option<Child>>,
@@ -67,11 +67,7 @@ impl Etcd {
         .map(|(name, value)| format!("--{name}={value}"))
         .to_vec();
         arguments.extend(more.iter().map(|argument| (*argument).to_owned()));
-        Self { folder, arguments, url, child: Mutex::default() }
-    }
-
-    pub fn folder(&self) -> PathBuf {
-        self.folder.path().to_owned()
+        Self { _folder: folder, arguments, url, child: Mutex::default() }
     }
 
     /// Runs it, for the first time or again with the data it has. `false` when it ends at once.

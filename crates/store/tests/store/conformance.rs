@@ -403,8 +403,8 @@ async fn followed(store: &Tested, mut catalog: Catalog, until: u64) -> Catalog {
             catalog = match news {
                 News::Next { version, id_next, deltas } => {
                     assert_eq!(version, catalog.version() + 1);
-                    assert!(id_next > RULE_FIRST);
-                    catalog.with_deltas(version, deltas)
+                    assert!(id_next >= RULE_FIRST + version);
+                    catalog.followed_by(version, id_next, deltas)
                 }
                 News::Whole(Loaded { version, id_next, entities }) => {
                     assert!(version > catalog.version());
