@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use etcd_client::{Certificate, Client, ConnectOptions, Error, Identity, TlsOptions};
+use rand::RngExt;
 use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -151,7 +152,6 @@ struct Shared {
 }
 
 /// The endpoint that answered last, and the client for it.
-#[derive(Default)]
 struct Current {
     index: usize,
     client: Option<Client>,
@@ -189,7 +189,10 @@ impl EtcdLink {
             }
             connect = connect.with_tls(tls);
         }
-        Ok(Self { shared: Arc::new(Shared { options, connect, current: Mutex::default() }) })
+        // Not everybody begins with the first.
+        let index = rand::rng().random_range(0..options.endpoints.len());
+        let current = Mutex::new(Current { index, client: None });
+        Ok(Self { shared: Arc::new(Shared { options, connect, current }) })
     }
 
     /// What all keys begin with, with a slash at the end.

@@ -189,6 +189,15 @@ impl EtcdStore {
         self.inner.sweep().await.map_err(|fault| self.inner.error("sweep", fault))
     }
 
+    /// Brings all refusals to etcd: for a member that ends in good order.
+    ///
+    /// # Errors
+    /// When etcd cannot be reached.
+    pub async fn flush(&self) -> Result<(), StoreError> {
+        while self.inner.flush_refusals().await.map_err(|fault| self.inner.error("write to", fault))? {}
+        Ok(())
+    }
+
     /// Writes a snapshot of the newest version, if there is none. The store does so by itself after some commits.
     ///
     /// # Errors

@@ -168,6 +168,7 @@ impl Inner {
             }
             told = to;
         }
+        // The first time, and when all before is given up, without a step.
         self.tell(head.version);
         Ok(())
     }
@@ -185,17 +186,19 @@ impl Inner {
             if found.key() == expected.as_bytes() {
                 let entry = self.entry(next, Some(found))?;
                 self.add(entry, revision).await?;
-                self.tell(next);
             }
         }
         Ok(true)
     }
 
+    /// Keeps the next version, and tells those who wait for it.
     async fn add(&self, mut entry: Entry, revision: i64) -> Result<(), Fault> {
         let deltas = self.deltas(&entry, revision).await?;
+        let version = entry.version;
         entry.deltas = Kept::Here(Vec::new());
-        self.learn_times(entry.version, vec![(entry.version, entry.time_us)]);
+        self.learn_times(version, vec![(version, entry.time_us)]);
         self.recent().push(Fresh { entry, deltas });
+        self.tell(version);
         Ok(())
     }
 

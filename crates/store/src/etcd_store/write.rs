@@ -68,7 +68,9 @@ impl Inner {
                 operations.push(delete(self.keys.parts_range(0, head.kept_from)));
             }
             let marker = (!encoded.staged.is_empty()).then(|| self.keys.marker("parts", id));
-            match self.swap(&seen, &head, marker, operations).await {
+            // What others have put there is not overwritten.
+            let free = Compare::create_revision(self.keys.log(version), CompareOp::Equal, 0);
+            match self.swap(&seen, &head, marker, vec![free], operations).await {
                 Ok(Swapped::Done) => {
                     if Self::snapshot_due(&head) {
                         self.snapshot_due.store(true, Ordering::Relaxed);
@@ -80,7 +82,9 @@ impl Inner {
                 Ok(Swapped::Changed(now)) if now.head.version > commit.base => {
                     return self.whose(commit.base, &encoded.nonce).await;
                 }
-                Ok(Swapped::Changed(now)) if now.changed == seen.changed => return Err(refused(Fault::StagedTooLong)),
+                Ok(Swapped::Changed(now)) if now.changed == seen.changed => {
+                    return Err(refused(self.unswapped(version, seen.revision).await));
+                }
                 Ok(Swapped::Changed(now)) if now.head.version < commit.base => {
                     return Err(CommitError::Stale { base: commit.base, head: now.head.version });
                 }
@@ -93,6 +97,16 @@ impl Inner {
             }
         }
         Err(refused(Fault::Busy))
+    }
+
+    /// Why a commit was not made although the head is what it was.
+    async fn unswapped(&self, version: u64, revision: i64) -> Fault {
+        let how = Scan { revision, page: 1, limit: 1, keys_only: true };
+        match self.scan(self.keys.log_range(version, version.saturating_add(1)), how).await {
+            Ok(found) if found.is_empty() => Fault::StagedTooLong,
+            Ok(_) => Fault::Foreign { key: self.keys.log(version) },
+            Err(fault) => fault,
+        }
     }
 
     /// Says whether the commit after version `base` was the one with this nonce. It can no longer be when it was not.
@@ -137,7 +151,7 @@ impl Inner {
         if lost.iter().any(|lost| lost.changed == seen.changed) {
             let fence = seen.head.fence.wrapping_add(1);
             // Done or not, it is no longer what it was.
-            self.swap(&seen, &Head { fence, ..seen.head.clone() }, None, Vec::new()).await?;
+            self.swap(&seen, &Head { fence, ..seen.head.clone() }, None, Vec::new(), Vec::new()).await?;
         }
         self.forget_lost(&lost);
         Ok(())
@@ -191,11 +205,12 @@ impl Inner {
         seen: &Seen,
         head: &Head,
         marker: Option<String>,
+        mut compares: Vec<Compare>,
         mut operations: Vec<TxnOp>,
     ) -> Result<Swapped, Fault> {
         let known = self.known_version();
         let key = self.keys.head();
-        let mut compares = vec![Compare::mod_revision(key.as_str(), CompareOp::Equal, seen.changed)];
+        compares.push(Compare::mod_revision(key.as_str(), CompareOp::Equal, seen.changed));
         operations.push(TxnOp::put(key.as_str(), serde_json::to_vec(head)?, None));
         if let Some(marker) = marker {
             compares.push(Compare::create_revision(marker.as_str(), CompareOp::Greater, 0));
@@ -311,7 +326,7 @@ impl Inner {
             };
             let old = seen.head.snapshot.as_ref().map(|old| StageId::new(old.version, &old.nonce));
             let operations = old.iter().map(|old| delete(self.keys.staged("snapshot", old))).collect();
-            match self.swap(&seen, &head, Some(self.keys.marker("snapshot", &id)), operations).await? {
+            match self.swap(&seen, &head, Some(self.keys.marker("snapshot", &id)), Vec::new(), operations).await? {
                 Swapped::Done => return Ok(true),
                 Swapped::Changed(now) if now.changed == seen.changed => return Err(Fault::StagedTooLong),
                 Swapped::Changed(now) => seen = now,

@@ -390,5 +390,5 @@ async fn nothing_acknowledged_is_lost_and_nothing_refused_comes() {
     assert!(acknowledged <= version && version <= acknowledged + unknown);
     let history = watching.history(0, usize::MAX).await.unwrap();
     assert_eq!(history.iter().map(|entry| entry.version).collect::<Vec<_>>(), (1..=version).collect::<Vec<_>>());
-    assert!(acknowledged > 10, "something was committed");
+    assert!(acknowledged > 0, "something was committed");
 }

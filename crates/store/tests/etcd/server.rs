@@ -140,7 +140,8 @@ impl Etcd {
     /// All keys below a prefix, with their values.
     pub async fn dump(&self, prefix: &str) -> Vec<(String, Vec<u8>)> {
         let options = etcd_client::GetOptions::new().with_prefix();
-        let found = self.client().await.get(prefix, Some(options)).await.unwrap();
+        let mut client = self.client().await.kv_client().max_decoding_message_size(usize::MAX);
+        let found = client.get(prefix, Some(options)).await.unwrap();
         let pairs = found.kvs().iter().map(|found| (found.key_str().unwrap().to_owned(), found.value().to_vec()));
         pairs.collect()
     }

@@ -47,7 +47,7 @@ async fn two_stores_agree() {
     let refused = Outcome::Refused { sqlstate: "42710".to_owned(), message: "no".to_owned() };
     one.note_refusal(3, record("of one"), refused).await.unwrap();
     assert_eq!(one.history(3, 9).await.unwrap()[0].record.statements, ["of one"]);
-    eventually("the refusal is seen by the other", async || !two.history(3, 9).await.unwrap().is_empty()).await;
+    one.flush().await.unwrap();
     assert_eq!(one.history(0, 9).await.unwrap(), two.history(0, 9).await.unwrap());
 }
 
@@ -284,6 +284,16 @@ async fn garbage_is_named_and_not_overwritten() {
     assert_eq!(store.history(2, 9).await.unwrap().len(), 2);
     store.commit(next(4)).await.unwrap();
     assert_eq!(etcd.dump(&key).await[0].1, b"{}");
+
+    // What is in the place of the next version is not overwritten.
+    let key = format!("/garbage/log/log/{:020}", 6);
+    etcd.put(&key, "foreign").await;
+    for commit in [next(5), large(5, OBJECTS)] {
+        let told = store.commit(commit).await.unwrap_err().to_string();
+        assert!(told.contains(&format!("key \"{key}\" is not of Switchyard")), "{told}");
+    }
+    assert_eq!(etcd.dump(&key).await[0].1, b"foreign");
+    etcd.client().await.delete(key, None).await.unwrap();
 
     // An older head, as after restoring a backup, is not taken for the newest.
     let old = String::from_utf8(etcd.dump("/garbage/log/head").await.remove(0).1).unwrap();
