@@ -319,7 +319,7 @@ fn check(options: &EtcdOptions) -> Result<(), EtcdOptionsError> {
     for endpoint in &options.endpoints {
         let host = endpoint.strip_prefix(scheme).and_then(|rest| rest.strip_prefix("://"));
         let port = host.and_then(|host| host.rsplit_once(':')).filter(|(host, _)| !host.is_empty());
-        if !port.is_some_and(|(_, port)| port.trim_end_matches('/').parse::<u16>().is_ok()) {
+        if port.is_none_or(|(_, port)| port.trim_end_matches('/').parse::<u16>().is_err()) {
             return Err(EtcdOptionsError::Endpoint { endpoint: endpoint.clone(), scheme });
         }
     }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use switchyard_store::{
-    Commit, CommitError, EtcdLink, EtcdOptions, EtcdState, EtcdStore, Loaded, News, OpenError, Store,
+    Commit, CommitError, EtcdLink, EtcdOptions, EtcdState, EtcdStore, Loaded, News, OpenError, Retention, Store,
 };
+use tokio::io::AsyncWriteExt;
 
 use crate::proxy::{Fate, Proxy};
 use crate::server::{Etcd, eventually, free_port};
@@ -201,6 +202,68 @@ async fn what_comes_late_and_was_not_asked_after_counts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_was_away_catches_up() {
+    let etcd = Etcd::start().await;
+    let proxy = Proxy::to(&etcd.url).await;
+    let away = through(&proxy).await;
+    let here = etcd.store("/lost").await;
+    committed_until(&here, 0, 3).await;
+    followed(&away, 0, 3).await;
+    let mut state = away.state();
+
+    proxy.close();
+    state.wait_for(|state| matches!(state, EtcdState::Unreachable { .. })).await.unwrap();
+    committed_until(&here, 3, 20).await;
+    let revision = etcd.client().await.get("x", None).await.unwrap().header().unwrap().revision();
+    etcd.client().await.compact(revision, None).await.unwrap();
+    proxy.open();
+    followed(&away, 3, 20).await;
+
+    // For so long that history has given up what it missed.
+    proxy.close();
+    let keep = Retention { versions_max: 3, age_us_max: None };
+    for base in 20..40 {
+        here.commit(Commit { retention: keep, ..next(base) }).await.unwrap();
+    }
+    here.snapshot().await.unwrap();
+    here.commit(Commit { retention: keep, ..next(40) }).await.unwrap();
+    assert_eq!(etcd.dump("/lost/log/").await.len(), 3);
+    proxy.open();
+    match &away.newer(20).await.unwrap()[..] {
+        [News::Whole(Loaded { version: 41, entities, .. })] => assert_eq!(sorted(entities.clone()), entities_at(41)),
+        other => panic!("{other:?}"),
+    }
+    here.commit(next(41)).await.unwrap();
+    followed(&away, 41, 42).await;
+    away.commit(next(42)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_etcd_is_refused_in_time() {
+    let answers: [&[u8]; 3] = [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", &[0; 1_000]];
+    for answer in answers {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let serving = tokio::spawn(async move {
+            let mut clients = Vec::new();
+            loop {
+                let (mut client, _) = listener.accept().await.unwrap();
+                let _ = client.write_all(answer).await;
+                clients.push(client);
+            }
+        });
+        let options = EtcdOptions { request_ms_max: 300, ..EtcdOptions::new(vec![url], "/no") };
+        let began = Instant::now();
+        match EtcdStore::open(EtcdLink::new(options).unwrap()).await.unwrap_err() {
+            OpenError::Io { what, .. } => assert!(what.contains("no answer within 300 ms"), "{what}"),
+            other => panic!("{other:?}"),
+        }
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        serving.abort();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn one_of_three_servers_may_go() {
     let names = ["one", "two", "three"];
     let ports = names.map(|_| (free_port(), free_port()));
@@ -219,10 +282,9 @@ async fn one_of_three_servers_may_go() {
     eventually("the servers agree", async || open().await.is_ok()).await;
     let (one, two) = (open().await.unwrap(), open().await.unwrap());
     let mut version = 0;
-    for round in 0..3 {
+    for (round, server) in servers.iter().enumerate() {
         committed_until(&one, version, version + 3).await;
         version += 3;
-        let server = &servers[round];
         // Each of them once: so the leader is among them, and the one in use.
         if round == 1 {
             server.freeze();

@@ -7,6 +7,7 @@ use switchyard_store::{EtcdLink, EtcdOptions};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
+use crate::proxy::Proxy;
 use crate::server::{Etcd, PATIENCE, eventually, shared};
 
 fn member(name: &str, port: u16) -> Member {
@@ -135,6 +136,33 @@ async fn one_that_is_displaced_stays_away() {
     eventually("it is displaced", async || one.standing() == Standing::Displaced { by: by.clone() }).await;
     let mut events = watch_members(&etcd.link("/displaced"));
     assert_eq!(heard(&mut events).await, MemberEvent::Joined(thief));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_cut_off_comes_back() {
+    let etcd = shared().await;
+    let proxy = Proxy::to(&etcd.url).await;
+    let options = EtcdOptions { request_ms_max: 500, ..EtcdOptions::new(vec![proxy.url.clone()], "/cut") };
+    let one = Membership::join(&EtcdLink::new(options).unwrap(), member("one", 1), 2).await.unwrap();
+    let mut events = watch_members(&etcd.link("/cut"));
+    assert_eq!(heard(&mut events).await, MemberEvent::Joined(one.member()));
+    proxy.close();
+    let left = MemberEvent::Left { member: one.member(), reason: LeftReason::LeaseEnded };
+    assert_eq!(heard(&mut events).await, left);
+    assert_eq!(one.standing(), Standing::CutOff);
+    proxy.open();
+    assert_eq!(heard(&mut events).await, MemberEvent::Joined(one.member()));
+    eventually("it knows", async || one.standing() == Standing::Member).await;
+
+    // Or not, when another has its name meanwhile.
+    proxy.close();
+    assert_eq!(heard(&mut events).await, left);
+    let other = joined(&etcd, "/cut", "one", 2).await;
+    proxy.open();
+    let by = Box::new(other.member());
+    eventually("it is displaced", async || one.standing() == Standing::Displaced { by: by.clone() }).await;
+    assert_eq!(heard(&mut events).await, MemberEvent::Joined(other.member()));
+    assert_eq!(other.standing(), Standing::Member);
 }
 
 #[tokio::test(flavor = "multi_thread")]

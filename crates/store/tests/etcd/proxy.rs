@@ -72,6 +72,10 @@ impl Proxy {
         *self.shared.fate.lock().unwrap() = fate;
     }
 
+    pub fn close(&self) {
+        self.shared.closed.send_replace(true);
+    }
+
     pub fn open(&self) {
         self.shared.closed.send_replace(false);
     }

@@ -81,19 +81,21 @@ impl Etcd {
             .expect("etcd-server is installed");
         *self.child() = Some(child);
         let deadline = Instant::now() + PATIENCE;
-        while until_it_answers {
+        if !until_it_answers {
+            return true;
+        }
+        loop {
             if self.child().as_mut().unwrap().try_wait().unwrap().is_some() {
                 return false;
             }
             if let Ok(mut client) = Client::connect([&self.url], None).await
                 && client.get("health", None).await.is_ok()
             {
-                break;
+                return true;
             }
             assert!(Instant::now() < deadline, "etcd does not answer");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        true
     }
 
     fn child(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
