@@ -15,7 +15,8 @@
 //! | `refusals`, `refused/TOTAL` | how many refusals there were, and the last of them, some together |
 //! | `members/NAME` | under a lease: see [`crate::membership`] |
 //!
-//! A newer `format` is refused before anything is written, as in redb's store.
+//! A newer `format` is refused before anything is written, as in redb's store. What is there holds verifiers of passwords
+//! and the cluster's secret: whoever can read or write it is trusted like a superuser.
 //!
 //! # Promises
 //!

@@ -162,7 +162,7 @@ pub enum Standing {
     Member,
     /// It does not reach etcd; others may hold it for dead.
     CutOff,
-    /// While it was away another process took its name. It does not join again by itself.
+    /// While it was away another process took its name. It is a member again when that is gone.
     Displaced {
         /// Whoever has the name.
         by: Box<Member>,

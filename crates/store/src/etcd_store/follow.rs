@@ -93,9 +93,7 @@ impl Inner {
         };
         let revision = seen.revision;
         if let Err(fault) = self.catch_up(seen).await {
-            // What is compacted meanwhile is read anew, at a newer revision.
-            let compacted = matches!(&fault, Fault::Link(error) if error.is_compacted());
-            return (None, (!compacted).then_some(fault));
+            return (None, unless_compacted(fault));
         }
         self.set_reachable();
         let (index, mut client) = match self.link.client().await {
@@ -127,7 +125,7 @@ impl Inner {
                     Ok(Some(message)) => match self.hear(&message).await {
                         Ok(true) => {}
                         Ok(false) => return (None, None),
-                        Err(fault) => return (None, Some(fault)),
+                        Err(fault) => return (None, unless_compacted(fault)),
                     },
                     Ok(None) => return (Some(index), Some(self.watch_fault(None))),
                     Err(error) => return (Some(index), Some(self.watch_fault(Some(error)))),
@@ -244,4 +242,10 @@ impl Inner {
             |made| Ok::<_, ()>(fresh.iter().find(|fresh| fresh.entry.version == made).map(|f| f.deltas.clone()));
         history::backwards(newest, version, version, steps).ok().flatten()
     }
+}
+
+/// What is compacted while it is read is read anew, at a newer revision.
+fn unless_compacted(fault: Fault) -> Option<Fault> {
+    let compacted = matches!(&fault, Fault::Link(error) if error.is_compacted());
+    (!compacted).then_some(fault)
 }

@@ -242,7 +242,7 @@ impl Inner {
         id: &StageId,
         sections: &[(&'static str, Vec<u8>)],
     ) -> Result<(), Fault> {
-        let asked = i64::try_from(self.link.options().staging_s).unwrap_or(i64::MAX);
+        let asked = i64::try_from(self.link.options().staging_s.max(1)).unwrap_or(i64::MAX);
         let granted = self.link.call(|client| async move { client.lease_client().grant(asked, None).await }).await?;
         let (lease, ttl) = (granted.id(), Duration::from_secs(u64::try_from(granted.ttl()).unwrap_or(1).max(1)));
         let marker = self.keys.marker(family, id);

@@ -127,7 +127,7 @@ async fn a_record_taken_out_by_hand_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_that_is_displaced_stays_away() {
+async fn one_that_is_displaced_waits() {
     let etcd = shared().await;
     let one = joined(&etcd, "/displaced", "one", 1).await;
     let thief = member("one", 2);
@@ -135,7 +135,10 @@ async fn one_that_is_displaced_stays_away() {
     let by = Box::new(thief.clone());
     eventually("it is displaced", async || one.standing() == Standing::Displaced { by: by.clone() }).await;
     let mut events = watch_members(&etcd.link("/displaced"));
-    assert_eq!(heard(&mut events).await, MemberEvent::Joined(thief));
+    assert_eq!(heard(&mut events).await, MemberEvent::Joined(thief.clone()));
+    etcd.client().await.delete("/displaced/members/one", None).await.unwrap();
+    assert!(matches!(heard(&mut events).await, MemberEvent::Left { .. }));
+    assert_eq!(heard(&mut events).await, MemberEvent::Joined(one.member()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
