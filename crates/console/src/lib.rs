@@ -1,10 +1,12 @@
 //! The admin session: parse, plan, commit, answer rows.
 
+mod asking;
 mod channels;
 mod counters;
 mod decision_log;
 mod encode;
 mod error;
+mod following;
 mod live;
 mod members;
 mod protocol;
@@ -35,9 +37,10 @@ use tracing::{debug, info, warn};
 
 use switchyard_engine::{AdvisoryLocks, ClientError, PlanCache, Queries, QueryLimits, SqlState, settings};
 
+pub use crate::asking::AskPeer;
 use crate::live::LiveState;
-pub use crate::members::MemberOrder;
 use crate::members::{Here, Members};
+pub use crate::members::{MemberOrder, PeerPlace, Reach};
 use crate::router::Router;
 
 /// What a member is started with.
@@ -102,8 +105,12 @@ impl Head {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Takes a newer version; an older one comes too late. Of one version there is only one catalog.
     fn replace(&self, catalog: Arc<Catalog>) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = catalog;
+        let mut head = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if head.version() < catalog.version() {
+            *head = catalog;
+        }
     }
 }
 
@@ -128,6 +135,8 @@ pub struct Console {
     channels: Arc<channels::Channels>,
     locks: Arc<AdvisoryLocks>,
     shutdown: watch::Sender<bool>,
+    /// Whether this process made the first catalog.
+    made: bool,
 }
 
 /// What members of one process share.
@@ -140,6 +149,7 @@ struct Shared {
     channels: Arc<channels::Channels>,
     locks: Arc<AdvisoryLocks>,
     shutdown: watch::Sender<bool>,
+    made: bool,
 }
 
 /// How many query engines are kept for the sessions that will ask next.
@@ -154,14 +164,7 @@ impl Console {
     /// # Errors
     /// When the store cannot be read or written, or the node cannot join.
     pub async fn open(store: Arc<dyn Store>, options: ConsoleOptions) -> Result<Arc<Self>, ConsoleOpenError> {
-        let (catalog, deltas) = match store.load().await? {
-            Some(loaded) => {
-                let catalog = Catalog::from_entities(loaded.version, loaded.id_next, loaded.entities);
-                (catalog.ok_or(ConsoleOpenError::NoDatabase)?, Vec::new())
-            }
-            None => first_catalog(&options)?,
-        };
-        let catalog = join(store.as_ref(), catalog, deltas, &options).await?;
+        let (catalog, made) = load_and_join(store.as_ref(), &options).await?;
         info!(version = catalog.version(), node = %options.node_name, "catalog loaded");
         let shared = Shared {
             store,
@@ -172,6 +175,7 @@ impl Console {
             channels: Arc::default(),
             locks: Arc::default(),
             shutdown: watch::Sender::new(false),
+            made,
         };
         Ok(Self::start(shared, options))
     }
@@ -195,12 +199,13 @@ impl Console {
             channels: Arc::clone(&self.channels),
             locks: Arc::clone(&self.locks),
             shutdown: self.shutdown.clone(),
+            made: false,
         };
         Ok(Self::start(shared, options))
     }
 
     fn start(shared: Shared, options: ConsoleOptions) -> Arc<Self> {
-        let Shared { store, head, committing, members, plans, channels, locks, shutdown } = shared;
+        let Shared { store, head, committing, members, plans, channels, locks, shutdown, made } = shared;
         let catalog = head.load();
         let registry = match members.here().first() {
             None => Registry::new(options.advertise_host.clone()),
@@ -248,7 +253,13 @@ impl Console {
             channels,
             locks,
             shutdown,
+            made,
         })
+    }
+
+    /// Whether the store was empty, and the superuser has the password that this member was given.
+    pub fn made_the_catalog(&self) -> bool {
+        self.made
     }
 
     /// Runs a script as the superuser, as one transaction.
@@ -420,6 +431,29 @@ fn first_catalog(options: &ConsoleOptions) -> Result<(Catalog, Vec<switchyard_ca
     let superuser = Name::parse(SUPERUSER)?;
     let verifiers = options.password.as_ref().map(|password| make_verifiers(password.reveal()));
     Ok(Catalog::initial(options.database.clone(), superuser, verifiers))
+}
+
+/// How often a member that starts tries again because others, who start too, were first.
+const JOINS_MAX: usize = 100;
+
+/// The catalog with this member's node in it, and whether there was none before.
+async fn load_and_join(store: &dyn Store, options: &ConsoleOptions) -> Result<(Catalog, bool), ConsoleOpenError> {
+    let mut attempts = 0..JOINS_MAX;
+    loop {
+        let loaded = store.load().await?;
+        let made = loaded.is_none();
+        let (catalog, deltas) = match loaded {
+            Some(loaded) => {
+                let catalog = Catalog::from_entities(loaded.version, loaded.id_next, loaded.entities);
+                (catalog.ok_or(ConsoleOpenError::NoDatabase)?, Vec::new())
+            }
+            None => first_catalog(options)?,
+        };
+        match join(store, catalog, deltas, options).await {
+            Err(ConsoleOpenError::Commit(CommitError::Stale { .. })) if attempts.next().is_some() => {}
+            joined => return Ok((joined?, made)),
+        }
+    }
 }
 
 /// Commits the first catalog, if it is new, and this member's node, if it is new or somewhere else than it was.

@@ -73,6 +73,11 @@ impl LiveState {
         ended.push_back((session, now_us()));
     }
 
+    /// The sessions that ended lately, with when.
+    pub(crate) fn ended_sessions(&self) -> Vec<(LiveSession, i64)> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
     /// A login has failed.
     pub(crate) fn login_failed(&self, node: Option<NodeId>, client: String, reason: String) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);

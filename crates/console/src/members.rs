@@ -1,15 +1,23 @@
 //! The members of the cluster that this process runs, and what is known of them.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use switchyard_catalog::{Name, Node, NodeId, NodeState, NodeStates, RuleCounters};
-use switchyard_engine::NodeEvent;
+use switchyard_catalog::{Catalog, Name, Node, NodeId, NodeState, NodeStates, RuleCounters};
+use switchyard_engine::{LiveSession, NodeEvent};
 use switchyard_session::{Registry, SessionEntry};
+use switchyard_store::membership::MemberEvent;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::asking::AskPeer;
 use crate::decision_log::DecisionLog;
 use crate::live::{LiveState, now_us};
+
+mod peer;
+
+use self::peer::{Lease, Peer};
+pub use self::peer::{PeerPlace, Reach};
 
 /// How many state changes of nodes are remembered.
 const NODE_EVENTS_MAX: usize = 10_000;
@@ -35,6 +43,17 @@ pub(crate) struct Members {
     pub(crate) counters: Arc<RuleCounters>,
     /// What was decided last.
     pub(crate) routed: DecisionLog,
+    asker: Asker,
+}
+
+/// By what members of other processes are asked.
+#[derive(Default)]
+struct Asker(OnceLock<Arc<AskPeer>>);
+
+impl fmt::Debug for Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Asker")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -43,9 +62,15 @@ struct Known {
     here: Vec<Here>,
     /// State changes, the newest last; bounded.
     events: VecDeque<NodeEvent>,
-    /// What they come to.
+    /// What they come to, by node.
+    last: BTreeMap<NodeId, NodeState>,
+    /// The same, for decisions.
     states: Arc<NodeStates>,
     orders: Option<mpsc::Sender<MemberOrder>>,
+    /// Those that other processes run, by name.
+    peers: BTreeMap<String, Peer>,
+    /// Whether it is known who else is there.
+    blind: bool,
 }
 
 /// A member that this process runs.
@@ -88,17 +113,79 @@ impl Members {
         self.here().iter().filter_map(|member| member.registry.session(process_id)).collect()
     }
 
+    /// The sessions that ended lately, with when, the oldest first.
+    pub(crate) fn ended(&self) -> Vec<(LiveSession, i64)> {
+        let mut ended: Vec<_> = self.here().iter().flat_map(|member| member.live.ended_sessions()).collect();
+        ended.sort_by_key(|(_, end_us)| *end_us);
+        ended
+    }
+
+    /// Stops what a session does, if the key is that session's; says whether there is such a session.
+    pub(crate) fn cancel(&self, process_id: i32, secret: &[u8]) -> bool {
+        self.here().iter().any(|member| member.registry.cancel(process_id, secret))
+    }
+
+    /// By what members of other processes are asked, from now on.
+    pub(crate) fn ask_by(&self, ask: Arc<AskPeer>) {
+        // Whoever comes second is not needed.
+        let _ = self.asker.0.set(ask);
+    }
+
+    pub(crate) fn asker(&self) -> Option<Arc<AskPeer>> {
+        self.asker.0.get().cloned()
+    }
+
     /// A member serves from now on, or does not any more.
     pub(crate) fn changed(&self, node: &Node, up: bool, reason: &str) {
+        self.known().note(node, up, reason);
+    }
+
+    /// Something is told of members that other processes run.
+    pub(crate) fn heard(&self, event: MemberEvent, catalog: &Catalog) {
         let mut known = self.known();
-        let state = if up { "UP" } else { "DOWN" };
-        let (name, reason) = (node.name.to_string(), reason.to_owned());
-        while known.events.len() >= NODE_EVENTS_MAX {
-            known.events.pop_front();
+        match event {
+            MemberEvent::Joined(member) => {
+                // What was shown of the one before goes on to be what is known of the node.
+                let before = known.peers.remove(&member.name.to_lowercase());
+                let shown = before.and_then(|peer| peer.shown);
+                known.peers.insert(member.name.to_lowercase(), Peer::new(member, shown));
+            }
+            MemberEvent::Changed { after, .. } => {
+                if let Some(peer) = known.peers.get_mut(&after.name.to_lowercase()) {
+                    peer.member = after;
+                }
+            }
+            MemberEvent::Left { member, reason } => {
+                if let Some(peer) = known.peers.get_mut(&member.name.to_lowercase()) {
+                    peer.lease = Lease::Ended(reason);
+                }
+            }
+            MemberEvent::Blind { why } => {
+                tracing::warn!(why, "who else is a member is not known until etcd can be reached");
+                known.blind = true;
+            }
+            MemberEvent::Seeing => known.blind = false,
         }
-        known.events.push_back(NodeEvent { node: node.id, name, state, time_us: now_us(), reason });
-        let serves = |event: &NodeEvent| if event.state == "UP" { NodeState::Up } else { NodeState::Down };
-        known.states = Arc::new(known.events.iter().map(|event| (event.node, serves(event))).collect());
+        known.settle(catalog);
+    }
+
+    /// Somebody has called a member that another process runs.
+    pub(crate) fn reached(&self, process: &str, reach: Reach, catalog: &Catalog) {
+        let mut known = self.known();
+        if let Some(peer) = known.peers.values_mut().find(|peer| peer.member.process == process) {
+            peer.reach = reach;
+            known.settle(catalog);
+        }
+    }
+
+    /// Nodes may have come, or be called otherwise, in this catalog.
+    pub(crate) fn followed(&self, catalog: &Catalog) {
+        self.known().settle(catalog);
+    }
+
+    /// Where the members are that other processes run, whether they are up or not.
+    pub(crate) fn peers(&self) -> Vec<PeerPlace> {
+        self.known().peers.values().map(Peer::place).collect()
     }
 
     /// Whether this process runs a member.
@@ -147,5 +234,40 @@ impl Members {
     fn known(&self) -> MutexGuard<'_, Known> {
         // Nothing that can panic runs while it is held.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn note(&mut self, node: &Node, up: bool, reason: &str) {
+        let state = if up { "UP" } else { "DOWN" };
+        let (name, reason) = (node.name.to_string(), reason.to_owned());
+        while self.events.len() >= NODE_EVENTS_MAX {
+            self.events.pop_front();
+        }
+        self.events.push_back(NodeEvent { node: node.id, name, state, time_us: now_us(), reason });
+        self.last.insert(node.id, if up { NodeState::Up } else { NodeState::Down });
+        self.states = Arc::new(self.last.iter().map(|(node, state)| (*node, *state)).collect());
+    }
+
+    /// Shows what the members that other processes run have come to.
+    fn settle(&mut self, catalog: &Catalog) {
+        let blind = self.blind;
+        let changed: Vec<(Arc<Node>, bool, String)> = self
+            .peers
+            .values_mut()
+            .filter_map(|peer| {
+                let node = catalog.nodes().iter().find(|node| Some(node.id.as_i64()) == peer.member.node)?;
+                let now = peer.state(blind);
+                if peer.shown.as_ref() == Some(&now) {
+                    return None;
+                }
+                peer.shown = Some(now.clone());
+                Some((Arc::clone(node), now.0, now.1))
+            })
+            .collect();
+        for (node, up, reason) in changed {
+            tracing::info!(node = %node.name, up, reason, "a member's state has changed");
+            self.note(&node, up, &reason);
+        }
     }
 }

@@ -11,14 +11,15 @@ use switchyard_engine::plan::{
     Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
 };
 use switchyard_engine::{
-    AdvisoryLocks, ClientError, CursorRow, Described, Effect, Effects, HistoryRow, Live, LoggedStatement, Login,
-    OutputColumn, Parameter, PgType, PreparedRow, Queries, QueryLimits, QueryRows, Scalar, SessionChange, SessionState,
-    Snapshot, SqlState, Warning, WorkloadDecision, WorkloadWish, settings, tables_read,
+    AdvisoryLocks, ClientError, CursorRow, Described, Effect, Effects, HistoryRow, Lazy, Live, LiveSession,
+    LoggedStatement, Login, OutputColumn, Parameter, PgType, PreparedRow, Queries, QueryLimits, QueryRows, Scalar,
+    SessionChange, SessionState, Snapshot, SqlState, Warning, WorkloadDecision, WorkloadWish, settings, tables_read,
 };
 use switchyard_session::{Session as Place, SessionState as PlaceState};
 use switchyard_store::Outcome as StoreOutcome;
 
 use crate::Console;
+use crate::asking::{Answer as PeerAnswer, Question, denied};
 use crate::channels::{Listening, Notification, Wish};
 use crate::error::aborted;
 use crate::live::{now_us, shown};
@@ -317,8 +318,8 @@ impl Session {
                 // What counts until the end of the transaction ends with the statement, where there is none.
                 Effect::Change(SessionChange::Set { local: true, .. }) if self.transaction.is_none() => {}
                 Effect::Change(change) => self.state.apply(change, &catalog, &mut rand::rng()),
-                Effect::Cancel(process_id) => self.with_session(process_id, |entry| entry.interrupt()),
-                Effect::Terminate(process_id) => self.with_session(process_id, |entry| entry.terminate()),
+                Effect::Cancel(process_id) => self.end_process(process_id, false),
+                Effect::Terminate(process_id) => self.end_process(process_id, true),
                 Effect::Notify { channel, payload } => self.wish(self.notification(channel, payload))?,
                 Effect::Warn(warning) => warnings.push(warning),
             }
@@ -328,9 +329,16 @@ impl Session {
         Ok(warnings)
     }
 
-    fn with_session(&self, process_id: i32, order: impl Fn(&switchyard_session::SessionEntry)) {
-        // It may have ended by itself meanwhile.
-        self.console.members.sessions_numbered(process_id).iter().for_each(|entry| order(entry));
+    fn end_process(&self, process_id: i32, close: bool) {
+        let found = self.console.members.sessions_numbered(process_id);
+        if !found.is_empty() {
+            let end =
+                |entry: &switchyard_session::SessionEntry| if close { entry.terminate() } else { entry.interrupt() };
+            return found.iter().for_each(|entry| end(entry));
+        }
+        // It runs elsewhere, or has ended by itself meanwhile. Whether it was told is not said, as PostgreSQL does not.
+        let console = Arc::clone(&self.console);
+        tokio::spawn(async move { console.ask_peers(&Question::Process { process_id, close }).await });
     }
 
     /// Gives up the advisory locks that are not the transaction's, and all channels.
@@ -578,7 +586,7 @@ impl Session {
             }
             Plan::Restore { version } => self.restore(version, &parsed.statement).await,
             Plan::Order(Order::Member { node, serve }, rows) => self.member(&node, serve, rows).await,
-            Plan::Order(order, rows) => self.order(order, rows),
+            Plan::Order(order, rows) => self.order(order, rows).await,
             Plan::SessionObject => {
                 Err(ClientError::new(SqlState::FeatureNotSupported, "this statement cannot be run from here"))
             }
@@ -825,17 +833,15 @@ impl Session {
         Ok(Outcome { warnings: Vec::new(), answer: Answer::Rows(rows) })
     }
 
-    fn order(&self, order: Order, mut rows: Rows) -> Result<Outcome, ClientError> {
+    async fn order(&self, order: Order, mut rows: Rows) -> Result<Outcome, ClientError> {
         let mut warnings = Vec::new();
         match order {
-            Order::CloseSession { session_id, only_user } => self.own_session(&session_id, only_user)?.terminate(),
+            Order::CloseSession { session_id, only_user } => self.end_session(&session_id, only_user, true).await?,
             Order::InterruptStatement { session_id, only_user, .. } => {
-                self.own_session(&session_id, only_user)?.interrupt();
+                self.end_session(&session_id, only_user, false).await?;
             }
-            Order::CloseUserSessions { user } => self.close_others(|name| *name == user),
-            Order::CloseAllSessions { only_user } => {
-                self.close_others(|name| only_user.as_ref().is_none_or(|only| only == name));
-            }
+            Order::CloseUserSessions { user } => warnings.extend(self.close_others(Some(user)).await),
+            Order::CloseAllSessions { only_user } => warnings.extend(self.close_others(only_user).await),
             Order::Shutdown { force } => {
                 if !force && self.console.members.sessions().len() > 1 {
                     warnings.push(Warning::notice(SHUTDOWN_ABORTED_NOTICE));
@@ -865,30 +871,52 @@ impl Session {
         switchyard_engine::describe::describe(&catalog, typed, &trace)
     }
 
-    fn close_others(&self, chosen: impl Fn(&Name) -> bool) {
+    /// Ends all sessions but this one, or one user's, on all members; tells who could not be asked.
+    async fn close_others(&self, only_user: Option<Name>) -> Option<Warning> {
         for (_, entry) in self.console.members.sessions() {
-            if entry.id != self.place.id && chosen(&entry.user_name) {
+            if entry.id != self.place.id && only_user.as_ref().is_none_or(|only| *only == entry.user_name) {
                 entry.terminate();
             }
         }
+        let only_user = only_user.as_ref().map(Name::to_string);
+        let missing = self.console.ask_peers(&Question::CloseSessions { only_user }).await.missing()?;
+        Some(Warning::new(format!("these members did not answer, and their sessions go on: {missing}")))
     }
 
-    fn own_session(
-        &self,
-        id: &str,
-        only_user: Option<Name>,
-    ) -> Result<Arc<switchyard_session::SessionEntry>, ClientError> {
-        let entry = self.console.members.session_named(id).ok_or_else(|| {
-            ClientError::new(SqlState::UndefinedObject, format!("Session \"{id}\" does not exist"))
-                .with_hint("v_monitor.sessions lists the sessions.")
-        })?;
+    /// Ends a session of whatever member, or its statement.
+    async fn end_session(&self, id: &str, only_user: Option<Name>, close: bool) -> Result<(), ClientError> {
+        let Some(entry) = self.console.members.session_named(id) else {
+            return self.console.end_elsewhere(id, only_user.as_ref(), close).await;
+        };
         if only_user.is_some_and(|only| only != entry.user_name) {
-            return Err(ClientError::new(
-                SqlState::InsufficientPrivilege,
-                "Must be superuser to close or interrupt the session of another user",
-            ));
+            return Err(denied());
         }
-        Ok(entry)
+        if close {
+            entry.terminate();
+        } else {
+            entry.interrupt();
+        }
+        Ok(())
+    }
+
+    /// The sessions of all members, open and ended; the client is told whose are missing.
+    async fn all_sessions(&self) -> (Vec<LiveSession>, Vec<(LiveSession, i64)>) {
+        let answers = self.console.ask_peers(&Question::Sessions).await;
+        if let Some(missing) = answers.missing() {
+            let warning =
+                Warning::new(format!("these members did not answer, and their sessions are missing: {missing}"));
+            self.effects.push(Effect::Warn(warning));
+        }
+        let (mut open, mut ended) = (self.console.own_sessions(), self.console.members.ended());
+        for answer in answers.answers {
+            if let PeerAnswer::Sessions { open: theirs, ended: theirs_ended } = answer {
+                open.extend(theirs);
+                ended.extend(theirs_ended);
+            }
+        }
+        open.sort_by_key(|session| session.login_us);
+        ended.sort_by_key(|(_, end_us)| *end_us);
+        (open, ended)
     }
 
     async fn note_refusal(&self, statement: &Statement, error: &ClientError) {
@@ -925,6 +953,12 @@ impl Session {
             &self.console.context.registry,
             self.console.context.tls.as_deref(),
         );
+        let live = if needs.sessions && self.console.members.asker().is_some() {
+            let (open, ended) = self.all_sessions().await;
+            Live { sessions: Lazy::known(open), ended_sessions: Lazy::known(ended), ..live }
+        } else {
+            live
+        };
         let live = Live {
             cursors: Arc::clone(&self.cursors),
             prepared: Arc::clone(&self.prepared),

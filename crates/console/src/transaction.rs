@@ -1,6 +1,7 @@
 //! Several statements as one version of the catalog, or none.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use switchyard_catalog::{Catalog, Change, Delta, Name, Notice, merge_deltas};
 use switchyard_engine::{ClientError, SqlState};
@@ -110,52 +111,80 @@ impl Transaction {
 }
 
 impl Console {
-    /// Makes a transaction durable as the next version. When another one came first, it is tried again on that one's
-    /// catalog, and refused when it does not apply there.
+    /// Makes a transaction durable as the next version. When another one came first, of this member or of another, it is
+    /// tried again on that one's catalog, and refused when it does not apply there.
     pub(crate) async fn commit(&self, transaction: Transaction, author: &Author) -> Result<(), ClientError> {
         if transaction.deltas.is_empty() {
             return Ok(());
         }
+        let Transaction { base, mut working, changes, mut deltas, statements, .. } = transaction;
+        let record = author.record(statements);
+        let mut based_on = base.version();
+        let mut attempts = 0..COMMITS_MAX;
         let _one_at_a_time = self.committing.lock().await;
-        let head = self.head.load();
-        let (working, deltas) = if head.version() == transaction.base.version() {
-            (transaction.working, transaction.deltas)
-        } else {
-            let applied = head.apply(&transaction.changes).map_err(|error| {
-                let cause = ClientError::from(error);
-                ClientError::new(SqlState::SerializationFailure, "could not serialize access due to concurrent update")
-                    .with_detail(format!("Another session has changed the catalog since: {cause}."))
-                    .with_hint("Run the transaction again.")
-            })?;
-            (Arc::new(applied.catalog), applied.deltas)
-        };
-        let commit = Commit {
-            retention: crate::retention(&working),
-            base: head.version(),
-            id_next: working.id_next(),
-            deltas: merge_deltas(deltas),
-            record: author.record(transaction.statements),
-        };
-        let committed = self.store.commit(commit).await.map_err(|error| commit_error(&error))?;
-        let catalog = Arc::unwrap_or_clone(working).with_version(committed.version);
-        self.head.replace(Arc::new(catalog));
-        Ok(())
+        loop {
+            let head = self.head.load();
+            if head.version() != based_on {
+                let applied = head.apply(&changes).map_err(|error| {
+                    let cause = ClientError::from(error);
+                    concurrent_update()
+                        .with_detail(format!("Another session has changed the catalog since: {cause}."))
+                        .with_hint("Run the transaction again.")
+                })?;
+                (working, deltas) = (Arc::new(applied.catalog), applied.deltas);
+                based_on = head.version();
+            }
+            let commit = Commit {
+                retention: crate::retention(&working),
+                base: based_on,
+                id_next: working.id_next(),
+                deltas: merge_deltas(std::mem::take(&mut deltas)),
+                record: record.clone(),
+            };
+            match self.store.commit(commit).await {
+                Ok(committed) => {
+                    let catalog = Arc::unwrap_or_clone(working).with_version(committed.version);
+                    self.head.replace(Arc::new(catalog));
+                    return Ok(());
+                }
+                // A member of another process was first: its commit is here in a moment.
+                Err(error @ CommitError::Stale { .. }) => {
+                    let again =
+                        attempts.next().is_some() && self.catch_up(based_on, CATCH_UP_MAX).await.unwrap_or(false);
+                    if !again {
+                        return Err(commit_error(&error));
+                    }
+                }
+                Err(error) => return Err(commit_error(&error)),
+            }
+        }
     }
+}
+
+/// How often a commit is tried again because another member was first.
+const COMMITS_MAX: usize = 100;
+/// How long the commit of the member that was first may take to be seen here.
+const CATCH_UP_MAX: Duration = Duration::from_secs(2);
+
+fn concurrent_update() -> ClientError {
+    ClientError::new(SqlState::SerializationFailure, "could not serialize access due to concurrent update")
 }
 
 fn commit_error(error: &CommitError) -> ClientError {
     tracing::error!(error = error as &dyn std::error::Error, "commit failed");
     match error {
-        CommitError::Stale { .. } => {
-            ClientError::new(SqlState::SerializationFailure, "could not serialize access due to concurrent update")
-                .with_hint("Run the transaction again.")
+        CommitError::Stale { .. } => concurrent_update().with_hint("Run the transaction again."),
+        CommitError::Refused(cause) if cause.is_unreachable() => {
+            ClientError::new(SqlState::IoError, "the catalog store cannot be reached")
+                .with_detail(format!("{cause}. Nothing was changed."))
+                .with_hint("Logins and routing go on with the catalog as it was. Try again when the store answers.")
         }
         CommitError::Refused(cause) => ClientError::new(SqlState::IoError, "the catalog store refused the commit")
             .with_detail(format!("{cause}. Nothing was changed.")),
         CommitError::Unknown(cause) => {
             ClientError::new(SqlState::TransactionResolutionUnknown, "the outcome of the commit is unknown")
                 .with_detail(format!("{cause}."))
-                .with_hint("Read switchyard.catalog_history after the member was restarted.")
+                .with_hint("Read switchyard.catalog_history, of an embedded store after the member was restarted.")
         }
     }
 }

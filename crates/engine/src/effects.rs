@@ -39,7 +39,7 @@ impl Effects {
     }
 
     /// Notes one; false when there are too many.
-    pub(crate) fn push(&self, effect: Effect) -> bool {
+    pub fn push(&self, effect: Effect) -> bool {
         let mut effects = self.locked();
         let room = effects.len() < EFFECTS_MAX;
         if room {

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
+use serde::{Deserialize, Serialize};
 use switchyard_catalog::{Catalog, Name, NodeId, NodeState, NodeStates, RuleCounters, Turns};
 
 use crate::effects::Effects;
@@ -31,7 +32,7 @@ pub struct HistoryRow {
 }
 
 /// One connected client, as `SESSIONS` shows it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LiveSession {
     /// The node of the member that it is connected to.
     pub node: Option<NodeId>,
@@ -90,7 +91,7 @@ pub struct LiveSession {
 }
 
 /// The TLS of a session.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LiveTls {
     /// For example `TLSv1.3`.
     pub version: String,
@@ -101,7 +102,7 @@ pub struct LiveTls {
 }
 
 /// A client's certificate, verified.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ClientCertificate {
     /// The subject, the most specific part first.
     pub subject: String,
@@ -314,6 +315,13 @@ pub struct HostInterface {
 /// A part of the live state that is read when a query first looks at it: most look at none of them.
 #[derive(Clone)]
 pub struct Lazy<T>(Arc<LazyLock<T, Box<dyn FnOnce() -> T + Send>>>);
+
+impl<T: Send + Sync + 'static> Lazy<T> {
+    /// What is known already.
+    pub fn known(value: T) -> Self {
+        Self::new(move || value)
+    }
+}
 
 impl<T> Lazy<T> {
     /// What this gives when it is first called for.

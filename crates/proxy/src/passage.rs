@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use rand::Rng;
-use switchyard_wire::member::{self, Introduction, WELCOME_BYTES};
+use switchyard_wire::member::{self, Introduction, Nonces, WELCOME_BYTES};
 use switchyard_wire::{CancelKey, startup};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -93,6 +93,15 @@ impl Passage {
 
 /// The connection; nothing when whoever answers is no member.
 async fn introduced(target: &Target, secret: &[u8], introduction: &Introduction) -> io::Result<Option<TcpStream>> {
+    let Some((mut stream, nonces)) = greet(target, secret).await? else { return Ok(None) };
+    let mut out = BytesMut::new();
+    member::introduce(&mut out, secret, &nonces, introduction);
+    stream.write_all_buf(&mut out).await?;
+    Ok(Some(stream))
+}
+
+/// Connects, and makes sure that whoever answers knows the secret; nothing when it does not.
+pub(crate) async fn greet(target: &Target, secret: &[u8]) -> io::Result<Option<(TcpStream, Nonces)>> {
     let mut stream = TcpStream::connect((target.host.as_str(), target.port)).await?;
     stream.set_nodelay(true)?;
     let mut hello = [0; 32];
@@ -107,10 +116,14 @@ async fn introduced(target: &Target, secret: &[u8], introduction: &Introduction)
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
         Err(error) => return Err(error),
     }
-    let Some(nonces) = member::welcomed(secret, hello, &answer) else { return Ok(None) };
-    member::introduce(&mut out, secret, &nonces, introduction);
-    stream.write_all_buf(&mut out).await?;
-    Ok(Some(stream))
+    Ok(member::welcomed(secret, hello, &answer).map(|nonces| (stream, nonces)))
+}
+
+impl PassageError {
+    /// Whether nobody listens there.
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::Unreachable { source, .. } if source.kind() == io::ErrorKind::ConnectionRefused)
+    }
 }
 
 /// Asks another server to stop what a session does, and waits until it has taken that in.
@@ -135,7 +148,6 @@ pub(crate) async fn cancel(target: &Target, process_id: i32, secret: &CancelKey,
 #[expect(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use switchyard_wire::Untyped;
-    use switchyard_wire::member::Nonces;
     use tokio::net::TcpListener;
 
     use super::*;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use switchyard_session::Tls;
 
 use crate::settings::{Located, Settings};
-use crate::{FAILURE, MISUSE, is_misuse};
+use crate::{FAILURE, MISUSE, is_misuse, storage};
 
 /// Prints every fault on a line of its own, place first, or that there is none.
 pub(crate) fn report(settings: Result<&Settings, &[Located]>) -> ExitCode {
@@ -17,7 +17,13 @@ pub(crate) fn report(settings: Result<&Settings, &[Located]>) -> ExitCode {
                 let _told = writeln!(io::stderr(), "{error}");
                 FAILURE.into()
             }
-            _ => correct(),
+            _ => match storage::etcd_options(settings) {
+                Err(error) => {
+                    let _told = writeln!(io::stderr(), "{error:#}");
+                    FAILURE.into()
+                }
+                Ok(_) => correct(),
+            },
         },
         Err(faults) => {
             for fault in faults {

@@ -27,15 +27,18 @@ pub(crate) fn dump(settings: &Settings) -> ExitCode {
 fn print(settings: &Settings) -> anyhow::Result<()> {
     let path = storage::file(settings);
     // Opening would make one.
-    if !path.exists() {
+    if settings.store == StoreKind::Redb && !path.exists() {
         bail!("there is no store at {}", path.display());
     }
+    let place = match settings.store {
+        StoreKind::Redb => path.display().to_string(),
+        _ => format!("in etcd under {}", settings.etcd_prefix.0),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let store = storage::open(settings)?;
-    let loaded = runtime.block_on(store.load())?;
-    let loaded = loaded.with_context(|| format!("the store {} is empty", path.display()))?;
+    let loaded = runtime.block_on(async { anyhow::Ok(storage::open(settings).await?.store.load().await?) })?;
+    let loaded = loaded.with_context(|| format!("the store {place} is empty"))?;
     let catalog = Catalog::from_entities(loaded.version, loaded.id_next, loaded.entities)
-        .with_context(|| format!("the store {} is damaged: it has no database", path.display()))?;
+        .with_context(|| format!("the store {place} is damaged: it has no database"))?;
     let mut output = BufWriter::new(io::stdout().lock());
     let written = output.write_all(switchyard_console::dump(&catalog).as_bytes()).and_then(|()| output.flush());
     written.context("cannot write to standard output")

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 mod certificates;
 mod check;
+mod cluster;
 mod command_line;
 mod dump;
 mod first_start;
@@ -14,6 +15,7 @@ mod listener;
 mod logging;
 mod member;
 mod open_files;
+mod peers;
 mod quickstart;
 mod serve;
 mod settings;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use switchyard_catalog::Secret;
 use switchyard_console::Console;
-use switchyard_proxy::{Passage, Relay, Relays, Target, relay};
+use switchyard_proxy::{Channel, Passage, Relay, Relays, Target, relay};
 use switchyard_session::{Elsewhere, Established, Peer, Secured};
 use tokio::net::{TcpListener, TcpStream};
 use tracing::{debug, info, warn};
@@ -62,14 +62,35 @@ impl Member {
             Established::Client(client) => Arc::clone(&self.console).serve(*client).await,
             Established::Cancel { process_id, secret, stream } => {
                 let known = self.console.cancel(process_id, &secret)
-                    || self.relays.cancel(process_id, &secret, PASSAGE_MS_MAX).await;
+                    || self.relays.cancel(process_id, &secret, PASSAGE_MS_MAX).await
+                    || self.console.cancel_elsewhere(process_id, &secret).await;
                 debug!(%peer, process_id, known, "cancel request");
                 // Whoever asked waits for this.
                 drop(stream);
             }
+            Established::Member { stream, ahead, nonces } => {
+                let Some(secret) = self.secret() else { return };
+                let channel = Channel::new(stream, ahead, secret.reveal().as_bytes(), nonces);
+                if let Err(error) = self.answer(channel).await {
+                    debug!(%peer, %error, "another member asks no more");
+                }
+            }
             // It is here because it could not be passed on.
             Established::Elsewhere(_) => {}
         }
+    }
+
+    /// Answers another member for as long as it asks.
+    async fn answer(&self, mut channel: Channel<Secured<TcpStream>>) -> std::io::Result<()> {
+        while let Some(question) = channel.question().await? {
+            let answer = self.console.answer(&question);
+            channel.answer(&answer).await?;
+        }
+        Ok(())
+    }
+
+    fn secret(&self) -> Option<Secret> {
+        self.console.catalog().database().member_secret.clone()
     }
 
     /// Passes a client on to the member that is to serve it, or serves it here when that one cannot.
@@ -89,7 +110,7 @@ impl Member {
     }
 
     async fn open(&self, elsewhere: &Elsewhere<TcpStream>) -> Option<(Passage, Relay)> {
-        let secret: Secret = self.console.catalog().database().member_secret.clone()?;
+        let secret = self.secret()?;
         let destination = elsewhere.destination();
         let target = Target { host: destination.host.clone(), port: destination.port };
         let client = elsewhere.peer().address();

@@ -66,7 +66,10 @@ pub(crate) async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     open_files::raise(settings.connections_max.count().saturating_add(settings.logins_max.count()));
     let tls = settings.tls().map(Tls::open).transpose()?.map(Arc::new);
     let bound = addresses::bind(settings.port.0).await?;
-    let store = storage::open(&settings)?;
+    if settings.store.is_etcd() {
+        anyhow::bail!("the quickstart is one process: it keeps its catalog in redb or in memory");
+    }
+    let store = storage::open(&settings).await?.store;
     let before = kept(store.as_ref()).await?;
     let database = before.as_ref().map_or(&settings.database, |catalog| &catalog.database().name).clone();
     let named = (1_usize..).zip(bound).map(|(number, listeners)| {
@@ -93,7 +96,7 @@ pub(crate) async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     for place in &mut places {
         place.halt("the process stops").await;
     }
-    if let (StoreKind::Memory, Some(first)) = (settings.store, first) {
+    if let (StoreKind::Memory, Some(first)) = (&settings.store, first) {
         // The user it is for is forgotten with the catalog.
         first.remove();
     }

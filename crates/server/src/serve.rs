@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tracing::{error, info, warn};
 
+use crate::cluster::Cluster;
 use crate::first_start::FirstPassword;
 use crate::member::Member;
 use crate::settings::{HostPort, Settings, StoreKind};
@@ -72,23 +73,18 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let tls = settings.tls().map(Tls::open).transpose()?.map(Arc::new);
     let listeners = listener::bind(&settings.listen).await?;
     let addresses: Vec<SocketAddr> = listeners.iter().map(|(address, _)| *address).collect();
-    let store = storage::open(&settings)?;
-    let first = first_password(&settings, store.as_ref()).await?;
-    let password = first.as_ref().map(|first| first.password.clone());
-    let console = match open_console(&settings, Arc::clone(&store), &addresses, password, tls.clone()).await {
-        Ok(console) => console,
-        Err(failure) => {
-            // The password of a catalog that was not made opens nothing.
-            if let Some(first) = first
-                && store.history(0, 1).await.is_ok_and(|history| history.is_empty())
-            {
-                first.remove();
-            }
-            return Err(failure);
-        }
+    let storage::Opened { store, etcd } = storage::open(&settings).await?;
+    let advertised = advertised(settings.advertise.as_ref(), &addresses);
+    let mut cluster = match etcd {
+        Some(etcd) => Some(Cluster::join(etcd, &settings, &settings.node_name()?, &advertised).await?),
+        None => None,
     };
+    let (console, first) = open_catalog(&settings, store, advertised, tls.clone()).await?;
     if let Some(tls) = tls {
         tokio::spawn(certificates::watch(tls));
+    }
+    if let Some(cluster) = &mut cluster {
+        cluster.begin(&console).await;
     }
     announce(&addresses).context("cannot write to standard output")?;
 
@@ -104,9 +100,13 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         sessions = console.sessions_active(),
         "stopping: no new connections; a second signal ends it at once"
     );
+    if let Some(cluster) = cluster {
+        // First of all: the others send nobody here any more.
+        cluster.leave().await;
+    }
     let drain = Duration::from_millis(drain_ms);
     let forced = sessions.finish(drain, &mut signals, || member.close_all()).await;
-    if let (StoreKind::Memory, Some(first)) = (settings.store, first) {
+    if let (StoreKind::Memory, Some(first)) = (&settings.store, first) {
         // The user it is for is forgotten with the catalog.
         first.remove();
     }
@@ -141,14 +141,45 @@ pub(crate) async fn first_password(settings: &Settings, store: &dyn Store) -> an
     Ok(Some(first))
 }
 
+/// Opens the catalog, or makes the first one; with its superuser's password.
+async fn open_catalog(
+    settings: &Settings,
+    store: Arc<dyn Store>,
+    advertised: HostPort,
+    tls: Option<Arc<Tls>>,
+) -> anyhow::Result<(Arc<Console>, Option<FirstPassword>)> {
+    let mut first = first_password(settings, store.as_ref()).await?;
+    let password = first.as_ref().map(|first| first.password.clone());
+    match open_console(settings, Arc::clone(&store), advertised, password, tls).await {
+        Ok(console) => {
+            // Another member may have made the catalog meanwhile: then the password is the one that it was given.
+            if !console.made_the_catalog()
+                && let Some(first) = first.take()
+            {
+                info!("another member has made the catalog: the password of dbadmin is the one it was given");
+                first.remove();
+            }
+            Ok((console, first))
+        }
+        Err(failure) => {
+            // The password of a catalog that was not made opens nothing.
+            if let Some(first) = first
+                && store.history(0, 1).await.is_ok_and(|history| history.is_empty())
+            {
+                first.remove();
+            }
+            Err(failure)
+        }
+    }
+}
+
 async fn open_console(
     settings: &Settings,
     store: Arc<dyn Store>,
-    addresses: &[SocketAddr],
+    advertised: HostPort,
     password: Option<Secret>,
     tls: Option<Arc<Tls>>,
 ) -> anyhow::Result<Arc<Console>> {
-    let advertised = advertised(settings.advertise.as_ref(), addresses);
     let node_name = settings.node_name()?;
     info!(
         version = env!("CARGO_PKG_VERSION"),

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use switchyard_catalog::{Name, NameError};
 use switchyard_console::ProcessSetting;
 use switchyard_session::{Limits, TlsOptions, TlsVersion};
+use switchyard_store::{EtcdLink, EtcdOptions, EtcdTls};
 
 mod declaration;
 mod fault;
@@ -24,7 +25,8 @@ use self::declaration::settings;
 pub(crate) use self::declaration::{Command, Declaration, DefaultValue, Source};
 pub(crate) use self::fault::{Fault, Located, Place};
 pub(crate) use self::value::{
-    Bounded, HostPort, LogFilter, LogFormat, Networks, NotYet, Password, Shape, StoreKind, Upstream,
+    Bounded, Endpoints, HostPort, KeyPrefix, LogFilter, LogFormat, Networks, NotYet, Password, Shape, StoreKind,
+    Upstream,
 };
 
 settings! {
@@ -38,8 +40,29 @@ settings! {
     port: Bounded<0, 65_533>, from [Flag Variable File], for [Quickstart], text "5433";
     /// The directory of the embedded store, made with mode 0700 when it is missing.
     data_dir: PathBuf, from [Flag Variable File], for [Quickstart Serve Dump], text "switchyard-data";
-    /// Where the catalog is kept: `redb` in a file in the data directory, durable; `memory` forgets it at the end.
-    store: StoreKind, from [Flag Variable File], for [Quickstart Serve Dump], text "redb";
+    /// Where the catalog is kept: `redb` in a file in the data directory, durable; `etcd` for several members, at the
+    /// endpoints that `etcd` names, or as `etcd://HOST:PORT[,HOST:PORT]`; `memory` forgets it at the end.
+    store: StoreKind, from [Flag Variable File], for [Quickstart Serve Check Dump], text "redb";
+    /// The endpoints of etcd, with `store` `etcd`: `http://HOST:PORT`, or with TLS `https://HOST:PORT`; several with commas
+    /// between. One that answers is enough.
+    etcd: Endpoints, from [Flag Variable File], for [Serve Check Dump], absent "none";
+    /// What the cluster's keys in etcd begin with: clusters with different ones share an etcd.
+    etcd_prefix: KeyPrefix, from [Flag Variable File], for [Serve Check Dump], text "/switchyard";
+    /// The PEM file of the authority that signed etcd's certificate. With it, TLS is spoken to etcd.
+    etcd_ca: Option<PathBuf>, from [Flag Variable File], for [Serve Check Dump], absent "none";
+    /// The PEM file of the certificate that is shown to etcd.
+    etcd_certificate: Option<PathBuf>, from [Flag Variable File], for [Serve Check Dump], absent "none";
+    /// The PEM file of that certificate's private key.
+    etcd_key: Option<PathBuf>, from [Flag Variable File], for [Serve Check Dump], absent "none";
+    /// The user to log in to etcd as.
+    etcd_user: Option<Name>, from [Flag Variable File], for [Serve Check Dump], absent "none";
+    /// That user's password.
+    etcd_password: Option<Password>, from [Variable File], for [Serve Check Dump], absent "none";
+    /// How long a request to etcd may take, in milliseconds, all endpoints included.
+    etcd_time_ms_max: Bounded<100, 60_000>, from [Flag Variable File], for [Serve Check Dump], text "2000";
+    /// How long a member that does not show a sign of life is taken to be up, in seconds. etcd measures the time, and does
+    /// not go below one and a half of its election timeouts.
+    member_lease_s: Bounded<1, 600>, from [Flag Variable File], for [Serve], text "3";
     /// The host and port that others reach this node at.
     advertise: Option<HostPort>, from [Flag Variable File], for [Serve], absent "the first address listened on";
     /// The PostgreSQL server this node fronts. It is stored in the catalog; no connection is sent there yet.
@@ -173,6 +196,27 @@ impl Settings {
         }
     }
 
+    /// Where etcd is; none with another store.
+    fn endpoints(&self) -> Vec<String> {
+        let StoreKind::Etcd(named) = &self.store else { return Vec::new() };
+        let scheme = if self.etcd_ca.is_some() { "https" } else { "http" };
+        let whole = |given: &String| if given.contains("://") { given.clone() } else { format!("{scheme}://{given}") };
+        self.etcd.0.iter().chain(named).map(whole).collect()
+    }
+
+    /// How etcd is reached, with the files of TLS as they were read.
+    pub(crate) fn etcd_options(&self, tls: Option<EtcdTls>) -> EtcdOptions {
+        // What is wrong with the options themselves is known without the files.
+        let unread = || EtcdTls { authority: Vec::new(), client: None, server_name: None };
+        let login = self.etcd_user.as_ref().zip(self.etcd_password.as_ref());
+        EtcdOptions {
+            tls: tls.or_else(|| self.etcd_ca.is_some().then(unread)),
+            login: login.map(|(user, password)| (user.to_string(), password.0.reveal().to_owned())),
+            request_ms_max: self.etcd_time_ms_max.0,
+            ..EtcdOptions::new(self.endpoints(), &self.etcd_prefix.0)
+        }
+    }
+
     /// The files of TLS, if it is to be spoken.
     pub(crate) fn tls(&self) -> Option<TlsOptions> {
         let (certificate, key) = self.tls_certificate.clone().zip(self.tls_key.clone())?;
@@ -223,10 +267,23 @@ impl Settings {
             (self.tls_certificate.is_some(), "tls_certificate", self.tls_key.is_some(), "tls_key"),
             (self.tls_key.is_some(), "tls_key", self.tls_certificate.is_some(), "tls_certificate"),
             (self.tls_client_ca.is_some(), "tls_client_ca", self.tls_certificate.is_some(), "tls_certificate"),
+            (self.etcd_certificate.is_some(), "etcd_certificate", self.etcd_key.is_some(), "etcd_key"),
+            (self.etcd_key.is_some(), "etcd_key", self.etcd_certificate.is_some(), "etcd_certificate"),
+            (self.etcd_certificate.is_some(), "etcd_certificate", self.etcd_ca.is_some(), "etcd_ca"),
+            (self.etcd_user.is_some(), "etcd_user", self.etcd_password.is_some(), "etcd_password"),
+            (self.etcd_password.is_some(), "etcd_password", self.etcd_user.is_some(), "etcd_user"),
+            (self.store.is_etcd(), "store", !self.endpoints().is_empty(), "etcd"),
+            (!self.etcd.0.is_empty(), "etcd", self.store.is_etcd(), "store"),
         ] {
             if set && !needed {
                 faults.push(Located { place: place(name), fault: Fault::Alone { name, other } });
             }
+        }
+        if self.store.is_etcd()
+            && !self.endpoints().is_empty()
+            && let Err(fault) = EtcdLink::new(self.etcd_options(None))
+        {
+            faults.push(Located { place: place("etcd").or(place("store")), fault: Fault::Etcd(fault) });
         }
         if self.data_dir.exists() && !self.data_dir.is_dir() {
             faults.push(Located { place: place("data_dir"), fault: Fault::NotADirectory(self.data_dir.clone()) });

@@ -11,6 +11,8 @@ mod attacks;
 mod balanced;
 #[path = "it/client.rs"]
 mod client;
+#[path = "it/cluster.rs"]
+mod cluster;
 #[path = "it/command_line.rs"]
 mod command_line;
 #[path = "it/differential.rs"]
@@ -62,6 +64,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(access::trials());
     trials.extend(attacks::trials());
     trials.extend(balanced::trials());
+    trials.extend(cluster::trials());
     trials.extend(command_line::trials());
     trials.extend(differential::trials());
     trials.extend(driver::trials());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use switchyard_catalog::{Authentication, AuthenticationMethod, Name, User};
-use switchyard_wire::member::Introduction;
+use switchyard_wire::member::{Introduction, Nonces};
 use switchyard_wire::message;
 use switchyard_wire::scram::{self, Channel, ClientKey, Exchange, Proven, ScramError};
 use switchyard_wire::startup::Negotiated;
@@ -74,6 +74,15 @@ pub enum Established<S> {
     },
     /// A client that another member is to serve.
     Elsewhere(Box<Elsewhere<S>>),
+    /// Another member of the cluster, which has questions.
+    Member {
+        /// The stream.
+        stream: Secured<S>,
+        /// What it sent ahead.
+        ahead: BytesMut,
+        /// The numbers by which both sides know each other.
+        nonces: Nonces,
+    },
 }
 
 /// A client that another member is to serve, and that has been told nothing yet.
@@ -220,6 +229,7 @@ where
 /// [`Established`] while the stream is still in use.
 enum Outcome {
     Cancel { process_id: i32, secret: CancelKey },
+    Channel(Nonces),
     Elsewhere(Box<Arrival>, Destination),
     LoggedIn(Box<LoggedIn>),
 }
@@ -246,6 +256,7 @@ impl Outcome {
         Ok(match self {
             Self::Elsewhere(..) => return Err(SessionError::Closed),
             Self::Cancel { process_id, secret } => Established::Cancel { stream, process_id, secret },
+            Self::Channel(nonces) => Established::Member { stream, ahead: leftover, nonces },
             Self::LoggedIn(login) => {
                 let LoggedIn { peer, user, database, parameters, version, session, client_key } = *login;
                 Established::Client(Box::new(Client {
@@ -277,6 +288,7 @@ where
         Some(arrival) => arrival,
         None => match first_packet(connection, peer, context).await? {
             First::Cancel { process_id, secret } => return Ok(Outcome::Cancel { process_id, secret }),
+            First::Channel(nonces) => return Ok(Outcome::Channel(nonces)),
             First::Startup(mut arrival) => match arrival.destination(context) {
                 Some(destination) => return Ok(Outcome::Elsewhere(arrival, destination)),
                 None => arrival,

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use switchyard_catalog::{Catalog, Delta, Entity};
 use thiserror::Error;
 
+use crate::etcd_store::Fault;
+
 /// What a store holds when it is opened.
 #[derive(Debug, Clone)]
 pub struct Loaded {
@@ -118,6 +120,14 @@ pub struct StoreError {
     /// The cause.
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl StoreError {
+    /// Whether the store does not answer, as when the network to it is cut; not whether it said no.
+    pub fn is_unreachable(&self) -> bool {
+        let fault = self.source.as_ref().and_then(|source| source.downcast_ref::<Fault>());
+        fault.is_some_and(Fault::is_lost)
+    }
 }
 
 /// Why a store could not be opened. The file is never overwritten then.

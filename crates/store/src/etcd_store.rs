@@ -62,7 +62,7 @@ use self::follow::Recent;
 use self::format::{FORMAT, ValueError};
 use self::keys::Keys;
 pub(crate) use self::keys::nonce;
-use self::read::Fault;
+pub(crate) use self::read::Fault;
 use crate::contract::{
     Commit, CommitError, Committed, HistoryEntry, Loaded, News, OpenError, Outcome, REFUSALS_MAX, Record, Store,
     StoreError,
@@ -280,6 +280,8 @@ impl Inner {
         let seen = self.head().await?;
         if seen.changed == 0
             && let Some(key) = self.foreign_key().await?
+            // Another member may have made the first catalog just now.
+            && self.head().await?.changed == 0
         {
             return Err(Fault::Foreign { key });
         }

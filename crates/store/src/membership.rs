@@ -51,6 +51,9 @@ pub struct Member {
     pub process: String,
     /// When it started, in microseconds since 1970-01-01 UTC by its own clock: to be shown, not to be compared.
     pub started_us: i64,
+    /// The id of its node, as soon as the catalog has that: until then it takes no connections.
+    #[serde(default)]
+    pub node: Option<i64>,
     /// It is about to leave by itself.
     #[serde(default)]
     pub leaving: bool,
@@ -60,7 +63,7 @@ impl Member {
     /// A member that is this process.
     pub fn new(name: &str, host: &str, port: u16, started_us: i64) -> Self {
         let (name, host) = (name.to_owned(), host.to_owned());
-        Self { name, host, port, process: nonce(), started_us, leaving: false }
+        Self { name, host, port, process: nonce(), started_us, node: None, leaving: false }
     }
 }
 
@@ -129,6 +132,18 @@ pub enum MemberEvent {
     },
     /// etcd can be reached again; what happened meanwhile was told just before.
     Seeing,
+}
+
+impl MemberEvent {
+    /// The process that it is about.
+    pub fn process(&self) -> Option<&str> {
+        match self {
+            Self::Joined(member) | Self::Changed { after: member, .. } | Self::Left { member, .. } => {
+                Some(&member.process)
+            }
+            Self::Blind { .. } | Self::Seeing => None,
+        }
+    }
 }
 
 /// This process's place among the members. When it is dropped the lease is no longer kept alive, as if the process had
@@ -249,6 +264,15 @@ impl Membership {
             held.member.host = host.to_owned();
             held.member.port = port;
         }
+        self.seat.say().await.map(|_| ()).map_err(|error| self.seat.link.error("write to", error))
+    }
+
+    /// Says to all that it serves from now on, as the node with this id.
+    ///
+    /// # Errors
+    /// When etcd cannot be reached. It is said when the lease is next renewed.
+    pub async fn serves(&self, node: i64) -> Result<(), StoreError> {
+        self.seat.held().member.node = Some(node);
         self.seat.say().await.map(|_| ()).map_err(|error| self.seat.link.error("write to", error))
     }
 

@@ -4,6 +4,7 @@
 
 mod certificates;
 mod client;
+mod etcd;
 mod open_files;
 mod postgres;
 mod psql;
@@ -15,6 +16,7 @@ pub use certificates::Authority;
 pub use client::{
     Answer, Client, Column, LOAD_BALANCE_REQUEST, Login, Outcome, Protocol, Refused, Report, Send, call, told,
 };
+pub use etcd::Etcd;
 pub use open_files::raise_open_files;
 pub use postgres::Postgres;
 pub use psql::{Ran, psql, psql_with};

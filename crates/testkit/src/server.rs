@@ -11,6 +11,7 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use tempfile::TempDir;
 
 use crate::client::{Client, Login};
+use crate::etcd::Etcd;
 
 /// How long a line of the log may take.
 const LOG_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -37,6 +38,8 @@ pub enum Store {
     Memory,
     /// In one file, durable.
     Redb,
+    /// In etcd, for several servers.
+    Etcd,
 }
 
 impl Store {
@@ -45,6 +48,7 @@ impl Store {
         match self {
             Self::Memory => "memory",
             Self::Redb => "redb",
+            Self::Etcd => "etcd",
         }
     }
 }
@@ -57,6 +61,7 @@ pub struct ServerOptions {
     password: Option<String>,
     parent: Option<PathBuf>,
     quickstart: bool,
+    node: String,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
 }
@@ -70,6 +75,7 @@ impl ServerOptions {
             password: Some(ADMIN_PASSWORD.to_owned()),
             parent: None,
             quickstart: false,
+            node: NODE.to_owned(),
             arguments: Vec::new(),
             variables: Vec::new(),
         }
@@ -87,6 +93,14 @@ impl ServerOptions {
     pub fn store(mut self, store: Store) -> Self {
         self.store = store;
         self
+    }
+
+    /// As a member of the cluster that this etcd has, with this name.
+    #[must_use]
+    pub fn member(mut self, etcd: &Etcd, node: &str) -> Self {
+        self.store = Store::Etcd;
+        node.clone_into(&mut self.node);
+        self.argument("--etcd").argument(etcd.url())
     }
 
     /// Without a password in the environment, so that a first start makes one.
@@ -233,6 +247,21 @@ impl Server {
         Ok(())
     }
 
+    /// Stops the process without ending it.
+    pub fn freeze(&self) -> Result<()> {
+        self.signal(rustix::process::Signal::STOP)
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) -> Result<()> {
+        self.signal(rustix::process::Signal::CONT)
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) -> Result<()> {
+        let process = self.process.as_ref().context("the server does not run")?;
+        Ok(rustix::process::kill_process(rustix::process::Pid::from_child(process), signal)?)
+    }
+
     /// Starts it again on the same data.
     pub fn restart(&mut self) -> Result<()> {
         ensure!(self.process.is_none(), "the server still runs");
@@ -298,7 +327,7 @@ impl Server {
         let (arguments, members): (&[&str], _) = if self.options.quickstart {
             (&["quickstart", "--port", "0"], 3)
         } else {
-            (&["serve", "--listen", "127.0.0.1:0", "--node", NODE], 1)
+            (&["serve", "--listen", "127.0.0.1:0", "--node", self.options.node.as_str()], 1)
         };
         command
             .args(arguments)

@@ -18,6 +18,12 @@ use crate::verifier::{hmac, sha256};
 pub(crate) const HELLO: u32 = 0x4D42_0001;
 /// The code of an introduction.
 pub(crate) const INTRODUCTION: u32 = 0x4D42_0002;
+/// The code of a packet that makes the connection a channel.
+pub(crate) const CHANNEL: u32 = 0x4D42_0003;
+/// Its length: header and proof.
+pub(crate) const CHANNEL_BYTES: usize = 8 + PROOF_BYTES;
+/// The longest frame of a channel, in bytes.
+pub const FRAME_BYTES_MAX: usize = 64 << 20;
 /// A hello's length: header and number.
 pub(crate) const HELLO_BYTES: usize = 8 + NONCE_BYTES;
 /// A welcome's length: its kind, the number, the proof.
@@ -127,6 +133,49 @@ pub fn introduced(secret: &[u8], nonces: &Nonces, body: &[u8]) -> Result<Introdu
         return Err(WireError::MemberProof);
     }
     read_introduction(body).ok_or(broken)
+}
+
+/// Makes the connection a channel, on which the member that said hello asks and the other one answers.
+pub fn open_channel(out: &mut BytesMut, secret: &[u8], nonces: &Nonces) {
+    out.put_u32(u32::try_from(CHANNEL_BYTES).unwrap_or(u32::MAX));
+    out.put_u32(CHANNEL);
+    out.put_slice(&proof(secret, b"channel", nonces, b""));
+}
+
+/// Whether whoever makes it a channel knows the secret.
+pub fn channel_opened(secret: &[u8], nonces: &Nonces, given: &[u8]) -> bool {
+    proof(secret, b"channel", nonces, b"").ct_eq(given).into()
+}
+
+/// What is said on a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Said {
+    /// By the member that said hello.
+    Question,
+    /// By the other one.
+    Answer,
+}
+
+/// Puts question or answer number `number` of a channel: its length, a proof, and it.
+pub fn say(out: &mut BytesMut, secret: &[u8], nonces: &Nonces, said: (Said, u64), body: &[u8]) {
+    out.put_u32(u32::try_from(PROOF_BYTES.saturating_add(body.len())).unwrap_or(u32::MAX));
+    out.put_slice(&said_proof(secret, nonces, said, body));
+    out.put_slice(body);
+}
+
+/// What was said, of a frame without its length; nothing when whoever says it does not know the secret, or has said it
+/// before.
+pub fn heard<'a>(secret: &[u8], nonces: &Nonces, said: (Said, u64), frame: &'a [u8]) -> Option<&'a [u8]> {
+    let (given, body) = frame.split_first_chunk::<PROOF_BYTES>()?;
+    bool::from(said_proof(secret, nonces, said, body).ct_eq(given)).then_some(body)
+}
+
+fn said_proof(secret: &[u8], nonces: &Nonces, (said, number): (Said, u64), body: &[u8]) -> [u8; PROOF_BYTES] {
+    let purpose: &[u8] = match said {
+        Said::Question => b"question",
+        Said::Answer => b"answer",
+    };
+    hmac(&sha256(secret), &[purpose, &nonces.hello, &nonces.welcome, &number.to_be_bytes(), body])
 }
 
 fn proof(secret: &[u8], purpose: &[u8], nonces: &Nonces, body: &[u8]) -> [u8; PROOF_BYTES] {

@@ -104,6 +104,8 @@ pub enum Untyped {
     MemberHello(Nonce),
     /// The client it has: what [`crate::member::introduced`] reads.
     MemberIntroduction(Vec<u8>),
+    /// It has questions: what [`crate::member::channel_opened`] looks at.
+    MemberChannel(Vec<u8>),
     /// A session shall begin.
     Startup(Startup),
 }
@@ -176,6 +178,7 @@ pub fn untyped(buffer: &[u8], bytes_max: usize) -> Result<Option<(Untyped, usize
         CANCEL => cancel(body)?,
         member::HELLO => Untyped::MemberHello(body.try_into().map_err(|_| WireError::Layout("member hello"))?),
         member::INTRODUCTION => Untyped::MemberIntroduction(body.to_vec()),
+        member::CHANNEL => Untyped::MemberChannel(body.to_vec()),
         code => {
             let version = Version::of_code(code);
             Untyped::Startup(Startup { version, parameters: parameters(body, has_numbered_version(version))? })
@@ -209,6 +212,8 @@ fn check_head(code: u32, len: usize) -> Result<(), WireError> {
         member::HELLO if len == member::HELLO_BYTES => Ok(()),
         member::HELLO => Err(WireError::FixedLength { packet: "member hello", length: len }),
         member::INTRODUCTION => Ok(()),
+        member::CHANNEL if len == member::CHANNEL_BYTES => Ok(()),
+        member::CHANNEL => Err(WireError::FixedLength { packet: "member channel", length: len }),
         code => match Version::of_code(code) {
             Version { major: 3, .. } => Ok(()),
             other => Err(WireError::Version(other)),

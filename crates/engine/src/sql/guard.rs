@@ -24,9 +24,27 @@ pub struct Needs {
     pub cursors: bool,
     /// `pg_prepared_statements`.
     pub prepared: bool,
+    /// The sessions of all members, wherever they run.
+    pub sessions: bool,
     /// The versions named by `catalog_at`.
     pub versions: BTreeSet<u64>,
 }
+
+/// The tables that show sessions of all members.
+const TABLES_OF_SESSIONS: [&str; 10] = [
+    "sessions",
+    "user_sessions",
+    "draining_status",
+    "dc_session_starts",
+    "dc_session_ends",
+    "dc_startups",
+    "vs_client_connections",
+    "vs_sessions",
+    "pg_stat_activity",
+    "pg_stat_database",
+];
+/// The functions that look for one.
+const FUNCTIONS_OF_SESSIONS: [&str; 2] = ["pg_cancel_backend", "pg_terminate_backend"];
 
 /// Finds what a statement reads besides the catalog and the live state.
 pub fn needs(statement: &Statement) -> Needs {
@@ -37,9 +55,10 @@ pub fn needs(statement: &Statement) -> Needs {
         needs.query_log |= is("hg_query_log");
         needs.cursors |= is("pg_cursors");
         needs.prepared |= is("pg_prepared_statements");
+        needs.sessions |= TABLES_OF_SESSIONS.into_iter().any(is);
         ControlFlow::Continue(())
     });
-    let mut calls = Calls(&mut needs.versions);
+    let mut calls = Calls(&mut needs.versions, &mut needs.sessions);
     let _: ControlFlow<()> = statement.visit(&mut calls);
     needs
 }
@@ -120,7 +139,7 @@ pub(super) fn plain_arguments(function: &Function) -> Option<Vec<Expr>> {
     list.args.iter().map(value).collect()
 }
 
-struct Calls<'a>(&'a mut BTreeSet<u64>);
+struct Calls<'a>(&'a mut BTreeSet<u64>, &'a mut bool);
 
 impl Visitor for Calls<'_> {
     type Break = ();
@@ -133,6 +152,14 @@ impl Visitor for Calls<'_> {
             && let Ok(version) = number.to_string().parse()
         {
             self.0.insert(version);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expression: &Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = expression {
+            let is = |name: &str| last_part(&function.name).is_some_and(|last| last.eq_ignore_ascii_case(name));
+            *self.1 |= FUNCTIONS_OF_SESSIONS.into_iter().any(is);
         }
         ControlFlow::Continue(())
     }

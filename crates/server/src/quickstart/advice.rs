@@ -58,7 +58,7 @@ no catalog yet: start with another --data-dir to have them.
         )?;
     }
     let kept = match settings.store {
-        StoreKind::Memory => "nothing keeps what was changed".to_owned(),
+        StoreKind::Memory | StoreKind::Etcd(_) => "nothing keeps what was changed".to_owned(),
         StoreKind::Redb => format!("{} keeps what was changed", settings.data_dir.display()),
     };
     writeln!(output, "Ctrl-C stops all three; {kept}.")?;

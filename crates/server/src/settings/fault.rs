@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use switchyard_catalog::NameError;
+use switchyard_store::EtcdOptionsError;
 use thiserror::Error;
 
 use super::value::Shape;
@@ -86,6 +87,8 @@ pub(crate) enum Fault {
     Order { lesser: &'static str, greater: &'static str },
     #[error("\"{name}\" is of no use without \"{other}\"")]
     Alone { name: &'static str, other: &'static str },
+    #[error(transparent)]
+    Etcd(EtcdOptionsError),
     #[error("no node name can be made from the database's; set \"node\"")]
     NodeName(#[source] NameError),
 }
@@ -101,8 +104,6 @@ pub(crate) enum ValueError {
     Name(#[from] NameError),
     #[error("{0}")]
     LogFilter(String),
-    #[error("{0}")]
-    NotAvailable(&'static str),
     #[error("is not available in this version")]
     Reserved,
 }
@@ -113,7 +114,6 @@ fn meant(nearest: Option<&str>) -> String {
 
 fn invalid(name: &str, shown: Option<&str>, source: &ValueError) -> String {
     match (source, shown) {
-        (ValueError::NotAvailable(_), _) => source.to_string(),
         (ValueError::Reserved, _) => format!("\"{name}\" {source}"),
         (_, Some(shown)) => format!("invalid value \"{shown}\" for \"{name}\": {source}"),
         (_, None) => format!("invalid value for \"{name}\": {source}"),

@@ -56,6 +56,15 @@ fn every_setting_can_be_set_in_each_of_its_sources() {
         ("listen", "[::1]:0"),
         ("data_dir", "d"),
         ("store", "memory"),
+        ("etcd", "http://127.0.0.1:2379,https://[::1]:2379"),
+        ("etcd_prefix", "/p/q"),
+        ("etcd_ca", "ca.crt"),
+        ("etcd_certificate", "etcd.crt"),
+        ("etcd_key", "etcd.key"),
+        ("etcd_user", "root"),
+        ("etcd_password", "secret"),
+        ("etcd_time_ms_max", "500"),
+        ("member_lease_s", "5"),
         ("advertise", "db.example.org:5433"),
         ("upstream", "postgresql://u:p@h/d"),
         ("subcluster", "s"),
@@ -138,7 +147,7 @@ drain_ms_max = \"10\"
 listen = [1, 2]
 connections_max = 0
 password = \"hidden\"
-store = \"etcd://127.0.0.1:2379\"
+store = \"consul\"
 upstream = \"mysql://user:hidden@host\"
 log = \"inof\"
 http = \"127.0.0.1:9000\"
@@ -158,7 +167,7 @@ name = \"x\"
         "s.toml:5: \"listen\" takes an array of strings, not an array of something else",
         "s.toml:6: invalid value \"0\" for \"connections_max\": must be between 1 and 1000000",
         "s.toml:7: \"password\" cannot be set in a file; use SWITCHYARD_PASSWORD",
-        "s.toml:8: the etcd store is not available in this version; use redb",
+        "s.toml:8: invalid value \"consul\" for \"store\": expected \"redb\", \"etcd\", \"memory\" or etcd://HOST:PORT",
         "s.toml:9: invalid value for \"upstream\": expected a URL that begins with postgresql://",
         "s.toml:10: invalid value \"inof\" for \"log\": expected a level, or target=level with commas between",
         "s.toml:11: \"http\" is not available in this version",
@@ -182,7 +191,11 @@ fn wrong_values_are_refused() {
         ("node=", "--node: invalid value \"\" for \"node\": zero-length name"),
         ("data_dir=", "--data-dir: invalid value \"\" for \"data_dir\": expected a path"),
         ("data_dir=/dev/null", "--data-dir: /dev/null is not a directory"),
-        ("store=sqlite", "--store: invalid value \"sqlite\" for \"store\": expected \"redb\" or \"memory\""),
+        (
+            "store=sqlite",
+            "--store: invalid value \"sqlite\" for \"store\": expected \"redb\", \"etcd\", \"memory\" or etcd://",
+        ),
+        ("etcd_prefix=switchyard", "--etcd-prefix: invalid value \"switchyard\" for \"etcd_prefix\": expected a slash"),
         ("log_format=xml", "--log-format: invalid value \"xml\" for \"log_format\": expected \"text\" or \"json\""),
         ("drain_ms_max=-1", "--drain-ms-max: invalid value \"-1\" for \"drain_ms_max\": must be between 0 and 3600000"),
         ("drain_ms_max=1s", "--drain-ms-max: invalid value \"1s\" for \"drain_ms_max\": expected an integer"),
@@ -229,6 +242,26 @@ fn broken_files_are_placed() {
     let told = Settings::resolve(Sources { flags, variables: Vec::new(), read }).unwrap_err();
     let told: Vec<String> = told.iter().map(Located::to_string).collect();
     assert_eq!(told, ["absent.toml: cannot read the file: No such file or directory (os error 2)"]);
+}
+
+#[test]
+fn etcd_is_named_in_two_ways() {
+    for flags in [
+        &["store=etcd", "etcd=http://10.0.0.1:2379,10.0.0.2:2379/"][..],
+        &["store=etcd://10.0.0.1:2379,10.0.0.2:2379"],
+        &["store=etcd://10.0.0.2:2379", "etcd=10.0.0.1:2379"],
+    ] {
+        let options = resolve(flags, &["SWITCHYARD_ETCD_PREFIX=/fleet"], None).unwrap().etcd_options(None);
+        assert_eq!(options.endpoints, ["http://10.0.0.1:2379", "http://10.0.0.2:2379"], "{flags:?}");
+        assert_eq!(options.prefix, "/fleet");
+    }
+    let secured = ["store=etcd", "etcd=10.0.0.1:2379", "etcd_ca=ca.crt"];
+    let options = resolve(&secured, &[], None).unwrap().etcd_options(None);
+    assert_eq!(options.endpoints, ["https://10.0.0.1:2379"]);
+    assert_eq!(
+        faults(&["store=etcd", "etcd=10.0.0.1:2379", "etcd_user=root"], &[], None),
+        ["--etcd-user: \"etcd_user\" is of no use without \"etcd_password\""]
+    );
 }
 
 #[test]

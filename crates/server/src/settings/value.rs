@@ -198,35 +198,82 @@ impl Setting for HostPort {
 }
 
 /// Which store is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StoreKind {
     Redb,
+    /// With the endpoints that were named with it.
+    Etcd(Vec<String>),
     Memory,
 }
 
 impl StoreKind {
-    /// As the setting takes it.
-    pub(crate) fn as_str(self) -> &'static str {
+    /// What it is called.
+    pub(crate) fn as_str(&self) -> &'static str {
         match self {
             Self::Redb => "redb",
+            Self::Etcd(_) => "etcd",
             Self::Memory => "memory",
         }
+    }
+
+    /// Whether several processes share it.
+    pub(crate) fn is_etcd(&self) -> bool {
+        matches!(self, Self::Etcd(_))
     }
 }
 
 impl Setting for StoreKind {
-    const EXPECTS: &'static str = "\"redb\" or \"memory\"";
-    const PLACEHOLDER: &'static str = "redb|memory";
+    const EXPECTS: &'static str = "\"redb\", \"etcd\", \"memory\" or etcd://HOST:PORT";
+    const PLACEHOLDER: &'static str = "redb|etcd|memory";
 
     fn parse(text: &str) -> Result<Self, ValueError> {
         match text {
             "redb" => Ok(Self::Redb),
             "memory" => Ok(Self::Memory),
-            etcd if etcd.starts_with("etcd:") => {
-                Err(ValueError::NotAvailable("the etcd store is not available in this version; use redb"))
-            }
-            _ => Err(ValueError::Expected(Self::EXPECTS)),
+            "etcd" => Ok(Self::Etcd(Vec::new())),
+            other => match other.strip_prefix("etcd://") {
+                Some(places) => Ok(Self::Etcd(places.split(',').map(|place| place.trim().to_owned()).collect())),
+                None => Err(ValueError::Expected(Self::EXPECTS)),
+            },
         }
+    }
+}
+
+/// Where etcd is: as given, looked at when it is known whether TLS is spoken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Endpoints(pub(crate) Vec<String>);
+
+impl Setting for Endpoints {
+    const SHAPE: Shape = Shape::List;
+    const EXPECTS: &'static str = "http://HOST:PORT or https://HOST:PORT";
+    const PLACEHOLDER: &'static str = "URL";
+
+    fn parse(text: &str) -> Result<Self, ValueError> {
+        let given: Vec<String> = text.split(',').map(|url| url.trim().trim_end_matches('/').to_owned()).collect();
+        let empty = given.iter().any(String::is_empty);
+        if empty { Err(ValueError::Expected(Self::EXPECTS)) } else { Ok(Self(given)) }
+    }
+
+    fn read(texts: &[String]) -> Result<Self, ValueError> {
+        let given = texts.iter().map(|text| Self::parse(text).map(|given| given.0));
+        Ok(Self(given.collect::<Result<Vec<_>, _>>()?.concat()))
+    }
+
+    fn absent() -> Option<Self> {
+        Some(Self(Vec::new()))
+    }
+}
+
+/// What keys in etcd begin with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyPrefix(pub(crate) String);
+
+impl Setting for KeyPrefix {
+    const EXPECTS: &'static str = "a slash and a path, such as /switchyard";
+    const PLACEHOLDER: &'static str = "PREFIX";
+
+    fn parse(text: &str) -> Result<Self, ValueError> {
+        if text.starts_with('/') { Ok(Self(text.to_owned())) } else { Err(ValueError::Expected(Self::EXPECTS)) }
     }
 }
 

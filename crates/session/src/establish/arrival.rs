@@ -25,6 +25,7 @@ const LOAD_BALANCE_SETTING: &str = "connection_load_balance";
 /// What a connection is for.
 pub(super) enum First {
     Cancel { process_id: i32, secret: CancelKey },
+    Channel(Nonces),
     Startup(Box<Arrival>),
 }
 
@@ -132,6 +133,7 @@ where
             }
             Untyped::MemberHello(hello) => welcome(connection, &mut before, hello, context).await?,
             Untyped::MemberIntroduction(body) => introduce(&mut before, &body, context)?,
+            Untyped::MemberChannel(body) => return channel(&mut before, &body, context).map(First::Channel),
             Untyped::LoadBalanceRequest => balance(connection, &mut before, context).await?,
             Untyped::SslRequest if context.tls.is_some() && before.given.is_none() => {
                 answer(connection, &mut before, "SSL", TLS_ACCEPTED).await?;
@@ -221,6 +223,16 @@ fn introduce(before: &mut Before, body: &[u8], context: &Context) -> Result<(), 
     before.channel = tls.map(TlsChannel::introduced);
     before.given = Some((process_id, secret));
     Ok(())
+}
+
+/// The other member has questions.
+fn channel(before: &mut Before, body: &[u8], context: &Context) -> Result<Nonces, SessionError> {
+    let nonces = before.nonces.take().ok_or(WireError::MemberProof)?;
+    let secret = (context.routing.member_secret)().ok_or(WireError::MemberProof)?;
+    if !member::channel_opened(secret.reveal().as_bytes(), &nonces, body) {
+        return Err(WireError::MemberProof.into());
+    }
+    Ok(nonces)
 }
 
 async fn begin_tls<S>(connection: &mut Connection<S>, context: &Context) -> Result<Option<TlsChannel>, SessionError>

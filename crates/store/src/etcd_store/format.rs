@@ -18,7 +18,7 @@ const KEY_BYTES: u64 = 128;
 
 /// A value that is not what was written. Nothing of it is shown: it may be a secret.
 #[derive(Debug, Error)]
-pub(super) enum ValueError {
+pub(crate) enum ValueError {
     #[error("key \"{key}\" has a value that makes no sense at byte {byte}")]
     Garbage { key: String, byte: usize },
     #[error("key \"{key}\" has format {found}; this program reads up to {FORMAT}")]

@@ -39,7 +39,7 @@ macro_rules! again_when_compacted {
 
 /// Why something could not be read or written.
 #[derive(Debug, Error)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     #[error(transparent)]
     Link(#[from] LinkError),
     #[error(transparent)]
@@ -58,7 +58,7 @@ pub(super) enum Fault {
 
 impl Fault {
     /// Whether etcd did not answer.
-    pub(super) fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         matches!(self, Self::Link(error) if error.is_lost())
     }
 }

@@ -1,0 +1,507 @@
+//! Several processes with one catalog in etcd.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use libtest_mimic::Trial;
+use switchyard_testkit::{
+    ADMIN, ADMIN_PASSWORD, Client, Etcd, Login, Protocol, Server, ServerOptions, call, psql, told,
+};
+
+/// How long anything may take that must happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than any test: what happens in time does not wait for it.
+const LONG_LEASE: &str = "600";
+const NAMES: [&str; 3] = ["north", "east", "south"];
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        crate::trial("three_members_have_one_catalog", three_members_have_one_catalog),
+        crate::trial("a_live_nodes_name_is_refused", a_live_nodes_name_is_refused),
+        crate::trial("a_killed_member_is_down_and_comes_back", a_killed_member_is_down),
+        crate::trial("a_frozen_member_is_down_and_comes_back", a_frozen_member_is_down),
+        crate::trial("a_member_that_is_stopped_leaves_at_once", a_stopped_member_leaves),
+        crate::trial("without_etcd_connections_are_served_and_writes_refused", without_etcd),
+        crate::trial("members_that_commit_at_once_lose_nothing", members_commit_at_once),
+        crate::trial("clients_are_sent_to_members_of_other_processes", clients_are_sent),
+        crate::trial("a_catalog_moves_from_redb_to_etcd", a_catalog_moves),
+        crate::trial("clusters_share_an_etcd", clusters_share_an_etcd),
+        crate::trial("a_killed_member_is_seen_without_its_lease", a_killed_member_is_seen),
+        crate::trial("sessions_of_other_processes_are_seen", sessions_are_seen),
+        crate::trial("sessions_of_other_processes_are_ended", sessions_are_ended),
+        crate::trial("statements_of_other_processes_are_stopped", statements_are_stopped),
+        crate::trial("a_member_that_does_not_answer_is_named", a_silent_member_is_named),
+    ]
+}
+
+fn options(etcd: &Etcd, name: &str) -> ServerOptions {
+    crate::options().member(etcd, name)
+}
+
+/// Three members, started at the same time on an etcd that is empty.
+fn three(etcd: &Etcd, with: impl Fn(ServerOptions) -> ServerOptions) -> Result<[Server; 3]> {
+    let [first, second, third] = NAMES.map(|name| {
+        let options = with(options(etcd, name));
+        thread::spawn(move || options.start())
+    });
+    let started = |server: thread::JoinHandle<Result<Server>>| match server.join() {
+        Ok(server) => server,
+        Err(_) => bail!("a start panicked"),
+    };
+    Ok([started(first)?, started(second)?, started(third)?])
+}
+
+fn one(client: &mut Client, query: &str) -> Result<Option<String>> {
+    Ok(client.query(query)?.into_iter().flatten().next().flatten())
+}
+
+/// Waits until a query gives this.
+fn wait_for(client: &mut Client, query: &str, expected: &str) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let given = one(client, query)?.unwrap_or_default();
+        if given == expected {
+            return Ok(());
+        }
+        ensure!(Instant::now() < deadline, "{query} gives {given:?}, not {expected:?}");
+    }
+}
+
+fn wait_for_state(client: &mut Client, node: &str, state: &str) -> Result<()> {
+    wait_for(client, &format!("SELECT node_state FROM nodes WHERE node_name = '{node}'"), state)
+}
+
+/// Waits until a member shows all three as up.
+fn wait_for_all(client: &mut Client) -> Result<()> {
+    wait_for(client, "SELECT count(*)::varchar FROM nodes WHERE node_state = 'UP'", "3")
+}
+
+fn last_reason(client: &mut Client, node: &str) -> Result<String> {
+    let query =
+        format!("SELECT reason FROM node_states WHERE node_name = '{node}' ORDER BY event_timestamp DESC LIMIT 1");
+    one(client, &query)?.context("no reason")
+}
+
+fn three_members_have_one_catalog() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let servers = three(&etcd, |options| options)?;
+    let mut clients = servers.iter().map(Server::admin).collect::<Result<Vec<_>>>()?;
+    for client in &mut clients {
+        wait_for_all(client)?;
+    }
+    for (number, name) in NAMES.iter().enumerate() {
+        clients[number].query(&format!("CREATE SUBCLUSTER of_{name}"))?;
+        let version = one(&mut clients[number], "SELECT max(version)::varchar FROM catalog_history")?;
+        for client in &mut clients {
+            wait_for(
+                client,
+                "SELECT max(version)::varchar FROM catalog_history",
+                &version.clone().unwrap_or_default(),
+            )?;
+            wait_for(
+                client,
+                &format!("SELECT DISTINCT subcluster_name FROM subclusters WHERE subcluster_name = 'of_{name}'"),
+                &format!("of_{name}"),
+            )?;
+        }
+    }
+    // A user that one member made logs in to another.
+    clients[0].query("CREATE USER mira IDENTIFIED BY 'pw-mira'")?;
+    wait_for(&mut clients[1], "SELECT user_name FROM users WHERE user_name = 'mira'", "mira")?;
+    servers[1].client("mira", "pw-mira")?.close()?;
+    servers.into_iter().try_for_each(Server::finish)
+}
+
+fn a_live_nodes_name_is_refused() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let server = options(&etcd, "North").start()?;
+    let mut admin = server.admin()?;
+    let version = one(&mut admin, "SELECT max(version)::varchar FROM catalog_history")?;
+    let Err(refused) = options(&etcd, "north").start() else { bail!("two processes are one node") };
+    let refused = format!("{refused:#}");
+    let expected = format!(
+        "node \"north\" cannot join: node \"North\" is already served by another process, at 127.0.0.1:{}",
+        server.port()
+    );
+    ensure!(refused.contains(&expected), "{refused}");
+    // Nothing has changed.
+    ensure!(one(&mut admin, "SELECT max(version)::varchar FROM catalog_history")? == version);
+    server.finish()
+}
+
+fn a_killed_member_is_down() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let [north, mut east, south] = three(&etcd, |options| options)?;
+    let (mut admin, mut other) = (north.admin()?, south.admin()?);
+    wait_for_all(&mut admin)?;
+    wait_for_all(&mut other)?;
+    balance(&mut admin, &[&north, &east, &south])?;
+    let port = east.port();
+    east.kill()?;
+    for client in [&mut admin, &mut other] {
+        wait_for_state(client, "east", "DOWN")?;
+    }
+    let reason = last_reason(&mut admin, "east")?;
+    ensure!(["its lease ended", "nobody listens at its address"].contains(&reason.as_str()), "{reason}");
+    for _ in 0..6 {
+        ensure!(told([127, 0, 0, 1].into(), north.port())? != Some(port), "sent to a member that is down");
+    }
+    east.restart()?;
+    for client in [&mut admin, &mut other] {
+        wait_for_state(client, "east", "UP")?;
+    }
+    [north, east, south].into_iter().try_for_each(Server::finish)
+}
+
+fn a_frozen_member_is_down() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let [north, east, south] = three(&etcd, |options| options)?;
+    let mut admin = north.admin()?;
+    wait_for_all(&mut admin)?;
+    east.freeze()?;
+    wait_for_state(&mut admin, "east", "DOWN")?;
+    ensure!(last_reason(&mut admin, "east")? == "its lease ended", "{}", last_reason(&mut admin, "east")?);
+    // What it missed it learns.
+    admin.query("CREATE SUBCLUSTER meanwhile")?;
+    east.thaw()?;
+    wait_for_state(&mut admin, "east", "UP")?;
+    let mut east_admin = east.admin()?;
+    wait_for(&mut east_admin, "SELECT count(*)::varchar FROM catalog_history WHERE statement LIKE '%meanwhile%'", "1")?;
+    [north, east, south].into_iter().try_for_each(Server::finish)
+}
+
+fn a_stopped_member_leaves() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let [north, mut east, south] = three(&etcd, |options| options.argument("--member-lease-s").argument(LONG_LEASE))?;
+    let mut admin = north.admin()?;
+    wait_for_all(&mut admin)?;
+    ensure!(east.terminate()? == 0);
+    wait_for_state(&mut admin, "east", "DOWN")?;
+    ensure!(last_reason(&mut admin, "east")? == "it left", "{}", last_reason(&mut admin, "east")?);
+    // Its name is free, though no lease has ended.
+    east.restart()?;
+    wait_for_state(&mut admin, "east", "UP")?;
+    [north, east, south].into_iter().try_for_each(Server::finish)
+}
+
+fn without_etcd() -> Result<()> {
+    let mut etcd = Etcd::start()?;
+    let [mut north, mut east, south] = three(&etcd, |options| options.argument("--etcd-time-ms-max").argument("300"))?;
+    let mut admin = north.admin()?;
+    wait_for_all(&mut admin)?;
+    wait_for_all(&mut south.admin()?)?;
+    balance(&mut admin, &[&north, &east, &south])?;
+    wait_for(&mut south.admin()?, "SELECT count(*)::varchar FROM routing_rules", "1")?;
+    for server in [&mut north, &mut east] {
+        server.expect_error("commit failed");
+    }
+    etcd.kill()?;
+    for _ in 0..2 {
+        let refused = admin.run("CREATE SUBCLUSTER late", Protocol::Simple)?.error.context("committed without etcd")?;
+        ensure!(refused.code == "58030" && refused.message == "the catalog store cannot be reached", "{refused:?}");
+        let detail = refused.detail.clone().unwrap_or_default();
+        ensure!(detail.contains(&etcd.url()) && detail.ends_with("Nothing was changed."), "{refused:?}");
+        ensure!(refused.hint.is_some(), "{refused:?}");
+    }
+    // Logins and decisions go on, and nobody is taken for dead.
+    for server in [&north, &east, &south] {
+        let mut client = server.admin()?;
+        let up = one(&mut client, "SELECT count(*)::varchar FROM nodes WHERE node_state = 'UP'")?;
+        ensure!(up.as_deref() == Some("3"), "{up:?} are up");
+        let sent: BTreeSet<_> = (0..12).map(|_| told([127, 0, 0, 1].into(), server.port())).collect::<Result<_>>()?;
+        ensure!(sent.len() == 3, "{sent:?}");
+    }
+    etcd.run()?;
+    let deadline = Instant::now() + PATIENCE;
+    while let Some(refused) = admin.run("CREATE SUBCLUSTER late", Protocol::Simple)?.error {
+        ensure!(Instant::now() < deadline, "{refused:?}");
+    }
+    for server in [&east, &south] {
+        let query = "SELECT count(*)::varchar FROM catalog_history WHERE statement = 'CREATE SUBCLUSTER late' AND outcome = 'committed'";
+        wait_for(&mut server.admin()?, query, "1")?;
+    }
+    [north, east, south].into_iter().try_for_each(Server::finish)
+}
+
+/// A rule that sends everybody on this machine to these servers in turn.
+fn balance(admin: &mut Client, servers: &[&Server]) -> Result<()> {
+    let mut script = String::from("ALTER DATABASE DEFAULT SET allow_loopback_addresses = on;");
+    for (server, name) in servers.iter().zip(NAMES) {
+        script
+            .push_str(&format!("CREATE NETWORK ADDRESS at_{name} ON {name} WITH '127.0.0.1' PORT {};", server.port()));
+    }
+    script.push_str("CREATE LOAD BALANCE GROUP everyone WITH ADDRESS at_north, at_east, at_south;");
+    script.push_str("CREATE ROUTING RULE anybody ROUTE '0.0.0.0/0' TO everyone");
+    admin.query(&script).map(drop)
+}
+
+fn members_commit_at_once() -> Result<()> {
+    const EACH: usize = 40;
+    let etcd = Etcd::start()?;
+    let servers = three(&etcd, |options| options)?;
+    let mut clients = servers.iter().map(Server::admin).collect::<Result<Vec<_>>>()?;
+    clients[0].query("CREATE SUBCLUSTER wanted")?;
+    for client in &mut clients {
+        wait_for(
+            client,
+            "SELECT DISTINCT subcluster_name FROM subclusters WHERE subcluster_name = 'wanted'",
+            "wanted",
+        )?;
+    }
+    let before: u64 =
+        one(&mut clients[0], "SELECT max(version)::varchar FROM catalog_history")?.context("none")?.parse()?;
+    let writers = clients.into_iter().zip(NAMES).map(|(mut client, name)| {
+        thread::spawn(move || -> Result<(Client, bool)> {
+            for number in 0..EACH {
+                client.query(&format!("CREATE SUBCLUSTER {name}_{number}"))?;
+            }
+            // One object that all want to have: one of them gets it.
+            let outcome = client.run(&format!("ALTER SUBCLUSTER wanted RENAME TO had_by_{name}"), Protocol::Simple)?;
+            let code = outcome.code().map(str::to_owned);
+            ensure!(code.as_deref().is_none_or(|code| ["40001", "42704"].contains(&code)), "{outcome:?}");
+            Ok((client, code.is_none()))
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    let mut won = 0;
+    let mut clients = Vec::new();
+    for writer in writers {
+        let Ok(written) = writer.join() else { bail!("a writer panicked") };
+        let (client, has) = written?;
+        won += usize::from(has);
+        clients.push(client);
+    }
+    ensure!(won == 1, "{won} members renamed one object");
+    let expected = before + u64::try_from(3 * EACH)? + 1;
+    for client in &mut clients {
+        wait_for(
+            client,
+            "SELECT max(version)::varchar FROM catalog_history WHERE outcome = 'committed'",
+            &expected.to_string(),
+        )?;
+        wait_for(
+            client,
+            "SELECT count(*)::varchar FROM catalog_history WHERE statement LIKE 'CREATE SUBCLUSTER %\\_%' AND outcome = 'committed'",
+            &(3 * EACH).to_string(),
+        )?;
+    }
+    servers.into_iter().try_for_each(Server::finish)
+}
+
+fn clients_are_sent() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let servers = three(&etcd, |options| options)?;
+    let mut admin = servers[0].admin()?;
+    wait_for_all(&mut admin)?;
+    balance(&mut admin, &servers.iter().collect::<Vec<_>>())?;
+    // PostgreSQL's are passed on, Vertica's are told.
+    let login =
+        Login::new(servers[0].port(), ADMIN, ADMIN_PASSWORD).parameter("options", "-c connection_load_balance=on");
+    let mut served = BTreeSet::new();
+    for _ in 0..3 {
+        let mut client = Client::connect(&login)?;
+        served.extend(one(&mut client, "SELECT node_name FROM current_session")?);
+    }
+    ensure!(served == NAMES.map(str::to_owned).into(), "{served:?}");
+    let ports: BTreeSet<Option<u16>> =
+        (0..3).map(|_| told([127, 0, 0, 1].into(), servers[0].port())).collect::<Result<_>>()?;
+    ensure!(ports.len() == 3, "{ports:?}");
+    servers.into_iter().try_for_each(Server::finish)
+}
+
+fn a_catalog_moves() -> Result<()> {
+    let alone = crate::options().start()?;
+    let statements = "CREATE SUBCLUSTER kept; CREATE NODE pg1 WITH '10.0.0.1' PORT 5432 SUBCLUSTER kept;\
+                      CREATE NETWORK ADDRESS a ON pg1 WITH '10.0.0.1'; CREATE LOAD BALANCE GROUP g WITH ADDRESS a;\
+                      CREATE ROUTING RULE r ROUTE '10.0.0.0/8' TO g; CREATE USER mira IDENTIFIED BY 'pw-mira';\
+                      CREATE ROUTING RULE ROUTE WORKLOAD w TO SUBCLUSTER kept; GRANT USAGE ON WORKLOAD w TO mira";
+    alone.admin()?.query(statements)?;
+    let mut alone = alone;
+    ensure!(alone.terminate()? == 0);
+    let data = alone.data_directory();
+    let dumped = alone.command(&["dump", "--data-dir", &data.display().to_string()]).output()?;
+    ensure!(dumped.status.success(), "{}", String::from_utf8_lossy(&dumped.stderr));
+    let script = data.join("catalog.sql");
+    std::fs::write(&script, &dumped.stdout)?;
+
+    let etcd = Etcd::start()?;
+    let member = options(&etcd, switchyard_testkit::NODE).start()?;
+    let ran = psql(&member, &["-v", "ON_ERROR_STOP=1", "--quiet", "-f", &script.display().to_string()], "")?;
+    ensure!(ran.code == Some(0), "{}", ran.stderr);
+    member.client("mira", "pw-mira")?.close()?;
+    let url = etcd.url();
+    let again = member.command(&["dump", "--store", "etcd", "--etcd", &url]).output()?;
+    ensure!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    // Where the member itself is has nothing to do with the catalog that was moved.
+    let lines = |output: &[u8]| -> Vec<String> {
+        let text = String::from_utf8_lossy(output).into_owned();
+        text.lines().filter(|line| !line.contains(switchyard_testkit::NODE)).map(str::to_owned).collect()
+    };
+    ensure!(
+        lines(&again.stdout) == lines(&dumped.stdout),
+        "{}\nis not\n{}",
+        String::from_utf8_lossy(&again.stdout),
+        String::from_utf8_lossy(&dumped.stdout)
+    );
+    let by_url = member.command(&["dump", "--store", &url.replace("http", "etcd")]).output()?;
+    ensure!(by_url.stdout == again.stdout, "{}", String::from_utf8_lossy(&by_url.stderr));
+    member.finish()
+}
+
+fn clusters_share_an_etcd() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let prefixed = |prefix: &str| options(&etcd, "only").argument("--etcd-prefix").argument(prefix).start();
+    let (mut one_of_them, other) = (prefixed("/one")?, prefixed("/other")?);
+    one_of_them.admin()?.query("CREATE SUBCLUSTER of_one")?;
+    let there = "SELECT count(*)::varchar FROM catalog_history WHERE statement LIKE '%of\\_one%'";
+    ensure!(one(&mut other.admin()?, there)?.as_deref() == Some("0"));
+    one_of_them.kill()?;
+    one_of_them.restart()?;
+    ensure!(one(&mut one_of_them.admin()?, there)?.as_deref() == Some("1"));
+    one_of_them.finish()?;
+    other.finish()
+}
+
+fn a_killed_member_is_seen() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let [north, mut east, south] = three(&etcd, |options| options.argument("--member-lease-s").argument(LONG_LEASE))?;
+    for server in [&north, &south] {
+        wait_for_all(&mut server.admin()?)?;
+    }
+    east.kill()?;
+    for server in [&north, &south] {
+        let mut admin = server.admin()?;
+        wait_for_state(&mut admin, "east", "DOWN")?;
+        let reason = last_reason(&mut admin, "east")?;
+        ensure!(reason == "nobody listens at its address", "{reason}");
+    }
+    [north, south].into_iter().try_for_each(Server::finish)
+}
+
+/// Three members, each of which knows that all are up.
+fn three_that_know_each_other(etcd: &Etcd) -> Result<[Server; 3]> {
+    let servers = three(etcd, |options| options)?;
+    for server in &servers {
+        wait_for_all(&mut server.admin()?)?;
+    }
+    Ok(servers)
+}
+
+fn sessions_are_seen() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let servers = three_that_know_each_other(&etcd)?;
+    servers[0].admin()?.query("CREATE USER mira IDENTIFIED BY 'pw-mira'")?;
+    wait_for(&mut servers[2].admin()?, "SELECT user_name FROM users WHERE user_name = 'mira'", "mira")?;
+    let mut others = servers.iter().map(Server::admin).collect::<Result<Vec<_>>>()?;
+    let mut mira = servers[2].client("mira", "pw-mira")?;
+    let id = one(&mut mira, "SELECT current_session()")?.context("no session")?;
+    for client in &mut others {
+        wait_for(client, &format!("SELECT node_name FROM sessions WHERE session_id = '{id}'"), "south")?;
+        wait_for(client, "SELECT count(*)::varchar FROM pg_stat_activity WHERE usename = 'mira'", "1")?;
+        let counts = "SELECT num_client_sessions::varchar FROM draining_status WHERE node_name = 'north'";
+        ensure!(one(client, counts)?.is_some_and(|count| count != "0"));
+    }
+    // Whoever is no superuser sees his own, wherever they are.
+    let mut same = servers[2].client("mira", "pw-mira")?;
+    ensure!(one(&mut same, "SELECT count(*)::varchar FROM sessions")?.as_deref() == Some("2"));
+    mira.close()?;
+    wait_for(
+        &mut others[0],
+        &format!("SELECT count(*)::varchar FROM user_sessions WHERE session_id = '{id}' AND NOT is_active"),
+        "1",
+    )?;
+    servers.into_iter().try_for_each(Server::finish)
+}
+
+fn sessions_are_ended() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let servers = three_that_know_each_other(&etcd)?;
+    let mut admin = servers[0].admin()?;
+    for way in [
+        "CLOSE_SESSION('{id}')",
+        "pg_terminate_backend({pid})",
+        "CLOSE_USER_SESSIONS('dbadmin')",
+        "CLOSE_ALL_SESSIONS()",
+    ] {
+        let mut other = servers[1].admin()?;
+        let id = one(&mut other, "SELECT current_session()")?.context("no session")?;
+        let pid = one(&mut other, "SELECT pg_backend_pid()::varchar")?.context("no process")?;
+        admin.query(&format!("SELECT {}", way.replace("{id}", &id).replace("{pid}", &pid)))?;
+        wait_for(&mut admin, &format!("SELECT count(*)::varchar FROM sessions WHERE session_id = '{id}'"), "0")?;
+        ensure!(other.query("SELECT 1").is_err(), "{way}: it goes on");
+    }
+    let absent = admin.run("SELECT CLOSE_SESSION('nowhere-1:0x1')", Protocol::Simple)?.error.context("closed")?;
+    ensure!(absent.message == "Session \"nowhere-1:0x1\" does not exist" && absent.detail.is_none(), "{absent:?}");
+    // The privilege is looked at where the session is.
+    admin.query("CREATE USER mira IDENTIFIED BY 'pw-mira'")?;
+    let mut other = servers[1].admin()?;
+    let id = one(&mut other, "SELECT current_session()")?.context("no session")?;
+    let mut mira = servers[0].client("mira", "pw-mira")?;
+    let refused = mira.run(&format!("SELECT CLOSE_SESSION('{id}')"), Protocol::Simple)?;
+    ensure!(refused.code() == Some("42501"), "{refused:?}");
+    other.query("SELECT 1")?;
+    servers.into_iter().try_for_each(Server::finish)
+}
+
+/// A query without an end, and its client.
+fn endless(server: &Server) -> Result<(String, (i32, i32), thread::JoinHandle<Result<Option<String>>>)> {
+    let mut client = server.admin()?;
+    let id = one(&mut client, "SELECT current_session()")?.context("no session")?;
+    let process = client.process();
+    let ended = thread::spawn(move || {
+        let outcome = client.run(crate::limits::ENDLESS, Protocol::Simple)?;
+        Ok(outcome.code().map(str::to_owned))
+    });
+    Ok((id, process, ended))
+}
+
+fn statements_are_stopped() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let servers = three_that_know_each_other(&etcd)?;
+    let mut admin = servers[0].admin()?;
+    for way in 0..3 {
+        let (id, (process_id, key), ended) = endless(&servers[1])?;
+        let state = format!(
+            "SELECT count(*)::varchar FROM sessions WHERE session_id = '{id}' AND current_statement IS NOT NULL"
+        );
+        wait_for(&mut admin, &state, "1")?;
+        match way {
+            0 => drop(admin.query(&format!("SELECT INTERRUPT_STATEMENT('{id}', 1)"))?),
+            1 => drop(admin.query(&format!("SELECT pg_cancel_backend({process_id})"))?),
+            // A request to cancel that comes to another member, as through a balancer.
+            _ => {
+                let mut stream = call([127, 0, 0, 1].into(), servers[2].port())?;
+                let mut request = vec![0, 0, 0, 16, 4, 210, 22, 46];
+                request.extend(process_id.to_be_bytes());
+                request.extend(key.to_be_bytes());
+                stream.write_all(&request)?;
+                let _end = stream.read(&mut [0])?;
+            }
+        }
+        let Ok(code) = ended.join() else { bail!("the client panicked") };
+        ensure!(code?.as_deref() == Some("57014"), "{way}");
+    }
+    servers.into_iter().try_for_each(Server::finish)
+}
+
+fn a_silent_member_is_named() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let [north, east, south] = three(&etcd, |options| options.argument("--member-lease-s").argument(LONG_LEASE))?;
+    let mut admin = north.admin()?;
+    wait_for_all(&mut admin)?;
+    east.freeze()?;
+    // It is a member as long as its lease lasts, and asked.
+    let outcome = admin.run("SELECT count(*) FROM sessions", Protocol::Simple)?;
+    let expected = "these members did not answer, and their sessions are missing: \"east\"";
+    ensure!(outcome.notices.iter().any(|notice| notice.message == expected), "{outcome:?}");
+    ensure!(!outcome.rows()?.is_empty());
+    let outcome = admin.run("SELECT CLOSE_SESSION('nowhere-1:0x1')", Protocol::Simple)?.error.context("closed")?;
+    let expected = "It is not known which sessions these have: \"east\".";
+    ensure!(outcome.detail.as_deref() == Some(expected), "{outcome:?}");
+    east.thaw()?;
+    wait_for(&mut admin, "SELECT count(*)::varchar FROM sessions WHERE node_name = 'east'", "0")?;
+    [north, east, south].into_iter().try_for_each(Server::finish)
+}
