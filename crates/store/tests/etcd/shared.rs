@@ -378,6 +378,26 @@ fn certificates() -> Certificates {
     Certificates { server: signed("127.0.0.1"), client: signed("client"), authority: authority.pem() }
 }
 
+/// A user that may use what begins with `/tls/`, and one that may not; from now on etcd asks who somebody is.
+async fn make_users(etcd: &Etcd, authority: &str, client: &(String, String)) {
+    let tls_options = etcd_client::TlsOptions::new()
+        .ca_certificate(etcd_client::Certificate::from_pem(authority))
+        .identity(etcd_client::Identity::from_pem(&client.0, &client.1));
+    let connect = etcd_client::ConnectOptions::new().with_tls(tls_options);
+    let mut admin = etcd_client::Client::connect([&etcd.url], Some(connect)).await.unwrap();
+    admin.role_add("switchyard").await.unwrap();
+    let all = etcd_client::Permission::read_write("/tls/").with_prefix();
+    admin.role_grant_permission("switchyard", all).await.unwrap();
+    for (user, role) in [("root", "root"), ("switchyard", "switchyard"), ("nobody", "nobody")] {
+        admin.user_add(user, "geheim", None).await.unwrap();
+        if role == "nobody" {
+            admin.role_add(role).await.unwrap();
+        }
+        admin.user_grant_role(user, role).await.unwrap();
+    }
+    admin.auth_enable().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn tls_and_passwords() {
     let Certificates { authority, server, client } = certificates();
@@ -422,24 +442,7 @@ async fn tls_and_passwords() {
         assert!(matches!(error, OpenError::Io { .. }), "{what}: {error:?}");
     }
 
-    // Rights.
-    let tls_options = etcd_client::TlsOptions::new()
-        .ca_certificate(etcd_client::Certificate::from_pem(&authority))
-        .identity(etcd_client::Identity::from_pem(&client.0, &client.1));
-    let connect = etcd_client::ConnectOptions::new().with_tls(tls_options);
-    let mut admin = etcd_client::Client::connect([&etcd.url], Some(connect)).await.unwrap();
-    admin.role_add("switchyard").await.unwrap();
-    let all = etcd_client::Permission::read_write("/tls/").with_prefix();
-    admin.role_grant_permission("switchyard", all).await.unwrap();
-    for (user, role) in [("root", "root"), ("switchyard", "switchyard"), ("nobody", "nobody")] {
-        admin.user_add(user, "geheim", None).await.unwrap();
-        if role == "nobody" {
-            admin.role_add(role).await.unwrap();
-        }
-        admin.user_grant_role(user, role).await.unwrap();
-    }
-    admin.auth_enable().await.unwrap();
-
+    make_users(&etcd, &authority, &client).await;
     let as_user = |user: &str, password: &str| EtcdOptions {
         login: Some((user.to_owned(), password.to_owned())),
         ..good.clone()
