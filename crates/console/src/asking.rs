@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use serde::{Deserialize, Serialize};
-use switchyard_catalog::Name;
+use switchyard_catalog::{Name, NodeId};
 use switchyard_engine::{ClientError, LiveSession, SqlState};
 use switchyard_session::SessionEntry;
 use tokio::time::timeout;
@@ -34,6 +34,8 @@ pub(crate) enum Question {
     CloseSessions { only_user: Option<String> },
     /// The same by process id, as PostgreSQL's functions have it: who may has been looked at.
     Process { process_id: i32, close: bool },
+    /// The end of the members that have these nodes.
+    Stop { nodes: Vec<NodeId> },
     /// A request to cancel, with the key that proves that the sender may.
     Cancel { process_id: i32, secret: Vec<u8> },
 }
@@ -109,6 +111,10 @@ impl Console {
                 let entries = self.members.sessions_numbered(process_id);
                 entries.iter().map(|entry| end(entry, close)).next_back().unwrap_or(Answer::NotHere)
             }
+            Question::Stop { nodes } => {
+                self.stop(&nodes);
+                Answer::Done
+            }
             Question::Cancel { process_id, secret } => {
                 if self.members.cancel(process_id, &secret) {
                     Answer::Done
@@ -116,6 +122,27 @@ impl Console {
                     Answer::NotHere
                 }
             }
+        }
+    }
+
+    /// Ends the members of this process that have these nodes: the process, when it has no other that serves.
+    pub(crate) fn stop(&self, nodes: &[NodeId]) {
+        let here: Vec<NodeId> = self.members.here().iter().map(|member| member.node).collect();
+        let states = self.members.states();
+        if here.iter().all(|node| nodes.contains(node) || !states.is_up(*node)) {
+            if here.iter().any(|node| nodes.contains(node)) {
+                self.shutdown.send_replace(true);
+            }
+            return;
+        }
+        let catalog = self.catalog();
+        for node in catalog.nodes().iter().filter(|node| here.contains(&node.id) && nodes.contains(&node.id)) {
+            let (members, node) = (Arc::clone(&self.members), Arc::clone(node));
+            tokio::spawn(async move {
+                if let Err(why) = members.order(&node.name, node.id, false).await {
+                    tracing::warn!(node = %node.name, why, "the member goes on");
+                }
+            });
         }
     }
 

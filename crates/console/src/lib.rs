@@ -219,7 +219,8 @@ impl Console {
         }
         let node_id = node.map(|node| node.id);
         let router = Arc::new(Router::new(head.clone(), Arc::clone(&members), node_id));
-        let (logins, secrets, deciding) = (head.clone(), head.clone(), Arc::clone(&router));
+        let (logins, secrets, draining) = (head.clone(), head.clone(), head.clone());
+        let deciding = Arc::clone(&router);
         let context = Context {
             throttle: Arc::new(Throttle::default()),
             limits: options.limits,
@@ -231,6 +232,11 @@ impl Console {
                 proxy_networks: options.proxy_networks,
                 member_secret: Box::new(move || secrets.load().database().member_secret.clone()),
                 decide: Box::new(move |peer, can_be_redirected| deciding.decide(peer, can_be_redirected)),
+                draining: Box::new(move || {
+                    let catalog = draining.load();
+                    let node = node_id.and_then(|id| catalog.nodes().find(id)).filter(|node| node.draining);
+                    node.map(|node| node.name.clone())
+                }),
             },
             authenticate: Box::new(move |request| {
                 let catalog = logins.load();
@@ -485,6 +491,10 @@ async fn join(
     };
     let mut joined = catalog.clone();
     let mut changes: Vec<_> = change.into_iter().collect();
+    // Whoever was drained and has ended comes back to serve.
+    if let Some(node) = catalog.nodes().named(&options.node_name).filter(|node| node.draining) {
+        changes.push(Change::AlterNode { name: node.name.clone(), change: NodeChange::Drain(false) });
+    }
     if catalog.database().member_secret.is_none() {
         changes.push(Change::SetMemberSecret { secret: new_member_secret(&mut rand::rng()) });
     }

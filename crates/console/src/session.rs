@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::stream::StreamExt;
 use jiff::tz::TimeZone;
-use switchyard_catalog::{Catalog, Change, Name, NodeChange, RoutingClient, User};
+use switchyard_catalog::{Catalog, Change, Name, NodeChange, NodeId, RoutingClient, User};
 use switchyard_dialect::{MetaFunction, ParseLimits, Parsed, Redacted, Statement, UserAction, UserParameter};
 use switchyard_engine::plan::{
     Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
@@ -17,6 +18,7 @@ use switchyard_engine::{
 };
 use switchyard_session::{Session as Place, SessionState as PlaceState};
 use switchyard_store::Outcome as StoreOutcome;
+use tokio::time::{Instant, sleep};
 
 use crate::Console;
 use crate::asking::{Answer as PeerAnswer, Question, denied};
@@ -25,6 +27,9 @@ use crate::error::aborted;
 use crate::live::{now_us, shown};
 use crate::query_log::{Keep, Running};
 use crate::transaction::{Author, Transaction};
+
+/// How often it is looked whether sessions that drain are over.
+const DRAIN_LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How many versions back `catalog_history` reads.
 const HISTORY_VERSIONS_MAX: u64 = 100_000;
@@ -586,6 +591,10 @@ impl Session {
             }
             Plan::Restore { version } => self.restore(version, &parsed.statement).await,
             Plan::Order(Order::Member { node, serve }, rows) => self.member(&node, serve, rows).await,
+            Plan::Order(Order::StopSubcluster { subcluster, drain_s }, rows) => {
+                let warnings = self.stop_subcluster(&subcluster, drain_s, &parsed.statement).await?;
+                Ok(Outcome { warnings, answer: Answer::Rows(rows) })
+            }
             Plan::Order(order, rows) => self.order(order, rows).await,
             Plan::SessionObject => {
                 Err(ClientError::new(SqlState::FeatureNotSupported, "this statement cannot be run from here"))
@@ -843,13 +852,14 @@ impl Session {
             Order::CloseUserSessions { user } => warnings.extend(self.close_others(Some(user)).await),
             Order::CloseAllSessions { only_user } => warnings.extend(self.close_others(only_user).await),
             Order::Shutdown { force } => {
-                if !force && self.console.members.sessions().len() > 1 {
+                if !force && self.all_sessions().await.0.len() > 1 {
                     warnings.push(Warning::notice(SHUTDOWN_ABORTED_NOTICE));
                     for cell in rows.rows.iter_mut().flatten() {
                         *cell = Some(SHUTDOWN_ABORTED.to_owned());
                     }
                 } else {
-                    self.console.shutdown.send_replace(true);
+                    let nodes = self.catalog().nodes().iter().map(|node| node.id).collect();
+                    warnings.extend(self.stop(nodes).await);
                 }
             }
             Order::ResetPointers => self.console.router.turns.reset(),
@@ -857,10 +867,64 @@ impl Session {
                 let text = self.described(address, &typed);
                 rows.rows.iter_mut().flatten().for_each(|cell| *cell = Some(text.clone()));
             }
-            // Takes time, and is done before.
-            Order::Member { .. } => {}
+            // They take time, and are done before.
+            Order::Member { .. } | Order::StopSubcluster { .. } => {}
         }
         Ok(Outcome { warnings, answer: Answer::Rows(rows) })
+    }
+
+    /// Ends the members of a subcluster, once their sessions are over or have had their time; tells what came of it.
+    async fn stop_subcluster(
+        &mut self,
+        name: &Name,
+        drain_s: Option<u64>,
+        statement: &Statement,
+    ) -> Result<Vec<Warning>, ClientError> {
+        let states = self.console.members.states();
+        if !self.nodes_of(name).iter().any(|node| states.is_up(*node)) {
+            return Ok(vec![Warning::new(format!("no member of subcluster ({name}) is running"))]);
+        }
+        let mut warnings = Vec::new();
+        if let Some(drain_s) = drain_s.filter(|drain_s| *drain_s > 0) {
+            let change = Change::DrainSubcluster { name: Some(name.clone()), draining: true };
+            let drain = Changes { changes: vec![change], tag: "SELECT", answer: None, warnings: Vec::new() };
+            self.change(drain, statement).await?;
+            warnings.push(Warning::notice(format!("Draining has started on subcluster ({name})")));
+            let deadline = Instant::now() + Duration::from_secs(drain_s);
+            while Instant::now() < deadline && self.sessions_there(name).await > 0 {
+                sleep(DRAIN_LOOK_EVERY).await;
+            }
+        }
+        let left = self.sessions_there(name).await;
+        if left > 0 {
+            warnings.push(Warning::notice(format!("{left} sessions on subcluster ({name}) are closed")));
+        }
+        warnings.push(Warning::notice(format!("Begin shutdown of subcluster ({name})")));
+        let nodes = self.nodes_of(name);
+        warnings.extend(self.stop(nodes).await);
+        Ok(warnings)
+    }
+
+    fn nodes_of(&self, subcluster: &Name) -> Vec<NodeId> {
+        let catalog = self.catalog();
+        let wanted = catalog.subclusters().named(subcluster).map(|found| found.id);
+        catalog.nodes().iter().filter(|node| Some(node.subcluster) == wanted).map(|node| node.id).collect()
+    }
+
+    /// How many sessions a subcluster has, but for this one.
+    async fn sessions_there(&self, subcluster: &Name) -> usize {
+        let nodes = self.nodes_of(subcluster);
+        let (open, _) = self.all_sessions().await;
+        let there = |session: &&LiveSession| session.node.is_some_and(|node| nodes.contains(&node));
+        open.iter().filter(there).filter(|session| session.session_id != self.place.id).count()
+    }
+
+    /// Ends the members that have these nodes; tells which could not be told.
+    async fn stop(&self, nodes: Vec<NodeId>) -> Option<Warning> {
+        // The others first: with this member the session ends.
+        let missing = self.console.ask_peers(&Question::Stop { nodes: nodes.clone() }).await.missing();
+        self.console.stop(&nodes);
+        missing.map(|missing| Warning::new(format!("these members did not answer, and may go on: {missing}")))
     }
 
     /// What a client there would be told, if it asked now.

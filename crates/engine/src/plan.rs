@@ -199,6 +199,14 @@ pub enum Order {
         /// Whether sessions are ended.
         force: bool,
     },
+    /// SHUTDOWN_SUBCLUSTER and SHUTDOWN_WITH_DRAIN: its members end, when they have no sessions any more or the time is
+    /// over.
+    StopSubcluster {
+        /// Which.
+        subcluster: Name,
+        /// How long their sessions may go on, in seconds; without, they are not even drained.
+        drain_s: Option<u64>,
+    },
     /// DESCRIBE_LOAD_BALANCE_DECISION: the answer is made by [`crate::describe::describe`]; it takes a turn.
     DescribeDecision {
         /// The client's address.

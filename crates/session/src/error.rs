@@ -102,6 +102,9 @@ pub enum SessionError {
         /// The limit.
         sessions_max: usize,
     },
+    /// The member finishes the sessions it has.
+    #[error("node \"{0}\" is draining: it takes no new connections")]
+    Draining(Name),
     /// No authentication record is for this login.
     #[error("no authentication record for {login}")]
     RecordMissing {
@@ -169,6 +172,7 @@ impl SessionError {
                 Some(detail) => report.with_detail(detail),
                 None => report,
             },
+            Self::Draining(_) => report.with_hint("Connect to another node; the superuser may still connect here."),
             Self::LoginTime { ms_max } => report.with_detail(limit("login_time_ms_max", ms_max)),
             Self::LoginsMax { logins_max } => report.with_detail(limit("logins_max", logins_max)),
             Self::ConnectionsMax { connections_max } => report.with_detail(limit("connections_max", connections_max)),
@@ -197,6 +201,7 @@ impl SessionError {
             | Self::PasswordExpected(_)
             | Self::MessageUnexpected(_) => SqlState::ProtocolViolation,
             Self::Replication => SqlState::FeatureNotSupported,
+            Self::Draining(_) => SqlState::CannotConnectNow,
             Self::LoginsMax { .. }
             | Self::ConnectionsMax { .. }
             | Self::ConnectionsReserved { .. }

@@ -306,6 +306,10 @@ where
         Login { peer, user_name, database: database.as_deref(), channel: channel.as_ref(), vertica: wishes.is_some() };
     let Authenticated { user, method, record, client_key, client_sessions_max } =
         authenticate(connection, &login, context).await?;
+    // Only now: whoever cannot prove who he is learns nothing of the fleet.
+    if let Some(node) = (context.routing.draining)().filter(|_| !user.superuser) {
+        return Err(SessionError::Draining(node));
+    }
     let new = NewSession {
         user: user.id,
         user_name: user.name.clone(),

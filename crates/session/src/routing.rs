@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ipnet::IpNet;
-use switchyard_catalog::Secret;
+use switchyard_catalog::{Name, Secret};
 
 use crate::login::Peer;
 
@@ -44,12 +44,19 @@ pub struct Routing {
     pub member_secret: Box<dyn Fn() -> Option<Secret> + Send + Sync>,
     /// Decides.
     pub decide: Box<Decide>,
+    /// This member's node, while it drains: only superusers still log in.
+    pub draining: Box<dyn Fn() -> Option<Name> + Send + Sync>,
 }
 
 impl Default for Routing {
     /// Everything stays here, and nobody is believed.
     fn default() -> Self {
-        Self { proxy_networks: Vec::new(), member_secret: Box::new(|| None), decide: Box::new(|_, _| Balance::Here) }
+        Self {
+            proxy_networks: Vec::new(),
+            member_secret: Box::new(|| None),
+            decide: Box::new(|_, _| Balance::Here),
+            draining: Box::new(|| None),
+        }
     }
 }
 

@@ -285,6 +285,15 @@ impl Server {
         }
     }
 
+    /// Waits until the process has ended by itself; gives the exit code.
+    pub fn wait_for_end(&mut self) -> Result<i32> {
+        let mut process = self.process.take().context("the server does not run")?;
+        wait_for_exit(&mut process).inspect_err(|_| {
+            // The test has failed, and the process must not outlive it.
+            let _dead = process.kill().and_then(|()| process.wait());
+        })
+    }
+
     /// Ends the server in good order; an exit code, an error in the log or a panic that nobody announced fails.
     pub fn finish(mut self) -> Result<()> {
         let code = self.terminate()?;

@@ -51,8 +51,9 @@ pub(super) fn plan(
         MetaFunction::StartDrainSubcluster => call.drain(true),
         MetaFunction::CancelDrainSubcluster => call.drain(false),
         MetaFunction::ShutdownSubcluster => {
-            call.subcluster(0)?;
-            Err(PlanError::NotAvailable { what: "shutdown_subcluster".to_owned() })
+            let subcluster = call.subcluster(0)?;
+            let answer = format!("Shutdown message sent to subcluster ({subcluster})");
+            Ok(call.order(Order::StopSubcluster { subcluster, drain_s: None }, answer))
         }
         MetaFunction::ShutdownWithDrain => call.shutdown_with_drain(),
         MetaFunction::StopMember => call.member(false),
@@ -234,12 +235,13 @@ impl Call<'_> {
         Ok(self.change(vec![Change::DrainSubcluster { name, draining }], answer))
     }
 
-    /// A negative time only drains; stopping the nodes is for later.
+    /// A negative time only drains.
     fn shutdown_with_drain(&self) -> Result<Plan, PlanError> {
         let name = self.subcluster(0)?;
-        if self.number(1)? >= 0 {
-            let what = "shutdown_with_drain with a time of 0 or more".to_owned();
-            return Err(PlanError::NotAvailable { what });
+        if let Ok(drain_s) = u64::try_from(self.number(1)?) {
+            let answer = format!("Shutdown message sent to subcluster ({name})");
+            let drain_s = Some(drain_s);
+            return Ok(self.order(Order::StopSubcluster { subcluster: name, drain_s }, answer));
         }
         let answer = format!("Set subcluster ({name}) to draining state");
         Ok(self.change(vec![Change::DrainSubcluster { name: Some(name), draining: true }], answer))

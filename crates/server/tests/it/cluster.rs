@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use libtest_mimic::Trial;
 use switchyard_testkit::{
-    ADMIN, ADMIN_PASSWORD, Client, Etcd, Login, Protocol, Server, ServerOptions, call, psql, told,
+    ADMIN, ADMIN_PASSWORD, Client, Etcd, Login, Protocol, Refused, Server, ServerOptions, call, psql, told,
 };
 
 /// How long anything may take that must happen.
@@ -34,6 +34,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         crate::trial("sessions_of_other_processes_are_ended", sessions_are_ended),
         crate::trial("statements_of_other_processes_are_stopped", statements_are_stopped),
         crate::trial("a_member_that_does_not_answer_is_named", a_silent_member_is_named),
+        crate::trial("a_draining_member_finishes_what_it_has", a_draining_member_finishes),
+        crate::trial("a_subcluster_is_stopped_when_it_is_empty", a_subcluster_is_stopped),
+        crate::trial("shutdown_ends_all_members", shutdown_ends_all_members),
     ]
 }
 
@@ -504,4 +507,104 @@ fn a_silent_member_is_named() -> Result<()> {
     east.thaw()?;
     wait_for(&mut admin, "SELECT count(*)::varchar FROM sessions WHERE node_name = 'east'", "0")?;
     [north, east, south].into_iter().try_for_each(Server::finish)
+}
+
+fn a_draining_member_finishes() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let servers = three_that_know_each_other(&etcd)?;
+    let mut admin = servers[0].admin()?;
+    balance(&mut admin, &servers.iter().collect::<Vec<_>>())?;
+    admin.query("CREATE USER mira IDENTIFIED BY 'pw-mira'")?;
+    let mut east_admin = servers[1].admin()?;
+    wait_for(&mut east_admin, "SELECT user_name FROM users WHERE user_name = 'mira'", "mira")?;
+    let mut old = servers[1].client("mira", "pw-mira")?;
+    admin.query("ALTER NODE east DRAIN")?;
+    let draining = "SELECT node_name FROM draining_status WHERE is_draining";
+    wait_for(&mut east_admin, draining, "east")?;
+    for _ in 0..6 {
+        ensure!(told([127, 0, 0, 1].into(), servers[0].port())? != Some(servers[1].port()), "sent to who drains");
+    }
+    let refused = servers[1].client("mira", "pw-mira").err().context("let in")?;
+    let Refused(report) = refused.downcast_ref::<Refused>().context("no refusal")?;
+    ensure!(
+        report.code == "57P03" && report.message == "node \"east\" is draining: it takes no new connections",
+        "{report:?}"
+    );
+    // What is there goes on, and the superuser gets in.
+    old.query("SELECT 1")?;
+    servers[1].admin()?.close()?;
+    admin.query("ALTER NODE east CANCEL DRAIN")?;
+    wait_for(&mut east_admin, "SELECT count(*)::varchar FROM draining_status WHERE is_draining", "0")?;
+    servers[1].client("mira", "pw-mira")?.close()?;
+    // Whoever was drained and has ended comes back to serve.
+    admin.query("ALTER NODE east DRAIN")?;
+    wait_for(&mut east_admin, draining, "east")?;
+    let [north, mut east, south] = servers;
+    drop((old, east_admin));
+    ensure!(east.terminate()? == 0);
+    east.restart()?;
+    wait_for(&mut admin, "SELECT count(*)::varchar FROM draining_status WHERE is_draining", "0")?;
+    east.client("mira", "pw-mira")?.close()?;
+    [north, east, south].into_iter().try_for_each(Server::finish)
+}
+
+fn a_subcluster_is_stopped() -> Result<()> {
+    let etcd = Etcd::start()?;
+    options(&etcd, "north").start()?.admin()?.query("CREATE SUBCLUSTER outer_two")?;
+    let start = |name: &str, inner: bool| {
+        let options = options(&etcd, name);
+        if inner { options.start() } else { options.argument("--subcluster").argument("outer_two").start() }
+    };
+    let (north, mut east, mut south) = (start("north", true)?, start("east", false)?, start("south", false)?);
+    let mut admin = north.admin()?;
+    wait_for_all(&mut admin)?;
+    let client = east.admin()?;
+    let stopping = thread::spawn(move || {
+        let told = admin.run("SELECT SHUTDOWN_WITH_DRAIN('outer_two', 60)", Protocol::Simple);
+        (admin, told)
+    });
+    let mut watching = north.admin()?;
+    wait_for(&mut watching, "SELECT count(*)::varchar FROM draining_status WHERE is_draining", "2")?;
+    wait_for_all(&mut watching)?;
+    client.close()?;
+    let Ok((mut admin, told)) = stopping.join() else { bail!("the client panicked") };
+    let notices: Vec<String> = told?.notices.into_iter().map(|notice| notice.message).collect();
+    let expected = ["Draining has started on subcluster (outer_two)", "Begin shutdown of subcluster (outer_two)"];
+    ensure!(notices == expected, "{notices:?}");
+    for server in [&mut east, &mut south] {
+        ensure!(server.wait_for_end()? == 0);
+    }
+    for name in ["east", "south"] {
+        wait_for_state(&mut admin, name, "DOWN")?;
+        ensure!(last_reason(&mut admin, name)? == "it left", "{}", last_reason(&mut admin, name)?);
+    }
+    // With a session, and at once.
+    east.restart()?;
+    wait_for_state(&mut admin, "east", "UP")?;
+    let mut client = east.admin()?;
+    wait_for(&mut admin, "SELECT count(*)::varchar FROM sessions WHERE node_name = 'east'", "1")?;
+    let told = admin.run("SELECT SHUTDOWN_SUBCLUSTER('outer_two')", Protocol::Simple)?;
+    let notices: Vec<&str> = told.notices.iter().map(|notice| notice.message.as_str()).collect();
+    let expected = ["1 sessions on subcluster (outer_two) are closed", "Begin shutdown of subcluster (outer_two)"];
+    ensure!(notices == expected, "{notices:?}");
+    ensure!(east.wait_for_end()? == 0);
+    ensure!(client.query("SELECT 1").is_err());
+    north.finish()
+}
+
+fn shutdown_ends_all_members() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let mut servers = three_that_know_each_other(&etcd)?;
+    let mut other = servers[2].admin()?;
+    let mut admin = servers[0].admin()?;
+    wait_for(&mut admin, "SELECT count(*)::varchar FROM sessions", "2")?;
+    ensure!(one(&mut admin, "SELECT SHUTDOWN()")?.as_deref() == Some("Shutdown: aborting shutdown"));
+    other.query("SELECT 1")?;
+    other.close()?;
+    wait_for(&mut admin, "SELECT count(*)::varchar FROM sessions", "1")?;
+    ensure!(one(&mut admin, "SELECT SHUTDOWN()")?.as_deref() == Some("Shutdown: sync complete"));
+    servers.iter_mut().try_for_each(|server| {
+        ensure!(server.wait_for_end()? == 0);
+        server.check_log()
+    })
 }
