@@ -145,7 +145,7 @@ fn fields(answer: &[u8]) -> String {
 async fn client(running: Running) -> Client<DuplexStream> {
     match running.await.unwrap().unwrap() {
         Established::Client(client) => *client,
-        Established::Cancel { .. } | Established::Elsewhere(_) => unreachable!("it is a client of this member"),
+        other => unreachable!("it is a client of this member, not {other:?}"),
     }
 }
 

@@ -22,6 +22,7 @@ fn routed(balance: Balance) -> Context {
         proxy_networks: vec!["10.0.0.0/24".parse().unwrap()],
         member_secret: Box::new(|| Some(Secret::new(SECRET))),
         decide: Box::new(move |_, _| balance.clone()),
+        ..Routing::default()
     };
     Context { routing, ..context() }
 }
@@ -123,8 +124,8 @@ async fn who_cannot_be_passed_on_is_served_here() {
     assert_eq!(client.user.name.as_str(), "trusted");
 }
 
-/// Plays another member: says hello and introduces, then says `bytes` for the client.
-async fn introduced_as(introduction: &Introduction, secret: &[u8], bytes: &[u8]) -> (DuplexStream, Running) {
+/// Plays another member, which says hello.
+async fn greeted() -> (DuplexStream, Running, Nonces) {
     let (mut stream, running) = start_at(peer(), routed(elsewhere_to("10.0.0.9", 5433)));
     let mut out = BytesMut::new();
     member::hello(&mut out, &[9; 32]);
@@ -132,6 +133,44 @@ async fn introduced_as(introduction: &Introduction, secret: &[u8], bytes: &[u8])
     let mut answer = [0; WELCOME_BYTES];
     stream.read_exact(&mut answer).await.unwrap();
     let nonces = member::welcomed(SECRET.as_bytes(), [9; 32], &answer).unwrap();
+    (stream, running, nonces)
+}
+
+#[tokio::test]
+async fn another_member_opens_a_channel_if_it_knows_the_secret() {
+    let (mut stream, running, nonces) = greeted().await;
+    let mut out = BytesMut::new();
+    member::open_channel(&mut out, SECRET.as_bytes(), &nonces);
+    out.extend_from_slice(b"a question");
+    stream.write_all_buf(&mut out).await.unwrap();
+    let established = running.await.unwrap().unwrap();
+    let Established::Member { ahead, nonces: known, .. } = established else { unreachable!("{established:?}") };
+    assert_eq!((&ahead[..], known), (&b"a question"[..], nonces));
+
+    let (mut stream, running, nonces) = greeted().await;
+    member::open_channel(&mut out, b"another", &nonces);
+    stream.write_all_buf(&mut out).await.unwrap();
+    let error = running.await.unwrap().unwrap_err();
+    assert!(matches!(error, SessionError::Wire(switchyard_wire::WireError::MemberProof)), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_member_that_drains_takes_superusers_only() {
+    let routing = || Routing { draining: Box::new(|| Name::parse("n1").ok()), ..Routing::default() };
+    let (mut stream, running) = start(Context { routing: routing(), ..context() });
+    stream.write_all(&startup(V3_0, &[("user", "trusted")])).await.unwrap();
+    let error = running.await.unwrap().unwrap_err();
+    assert!(matches!(&error, SessionError::Draining(node) if node.as_str() == "n1"), "{error:?}");
+    // Whoever cannot prove who he is is not told.
+    let (mut stream, running) = start(Context { routing: routing(), ..context() });
+    stream.write_all(&startup(V3_0, &[("user", "rejected")])).await.unwrap();
+    assert!(matches!(running.await.unwrap().unwrap_err(), SessionError::Rejected { .. }));
+}
+
+/// Plays another member: says hello and introduces, then says `bytes` for the client.
+async fn introduced_as(introduction: &Introduction, secret: &[u8], bytes: &[u8]) -> (DuplexStream, Running) {
+    let (mut stream, running, nonces) = greeted().await;
+    let mut out = BytesMut::new();
     member::introduce(&mut out, secret, &nonces, introduction);
     out.extend_from_slice(bytes);
     stream.write_all_buf(&mut out).await.unwrap();
