@@ -172,6 +172,10 @@ impl Catalog {
 
     /// The value of a setting at one level.
     pub fn setting(&self, level: SettingLevel, name: &str) -> Option<&Arc<Setting>> {
+        // Asked many times with each statement, and most catalogs have none.
+        if self.index.settings.is_empty() {
+            return None;
+        }
         self.index.settings.get(&(level, name.to_owned())).and_then(|id| self.settings.find(*id))
     }
 

@@ -13,6 +13,7 @@ mod protocol;
 mod query_log;
 mod router;
 mod session;
+mod texts;
 mod transaction;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -131,6 +132,7 @@ pub struct Console {
     live: Arc<LiveState>,
     /// Query engines that no session needs at the moment: most sessions are idle, and an engine is large.
     engines: Mutex<Vec<Queries>>,
+    texts: texts::Texts,
     plans: Arc<PlanCache>,
     channels: Arc<channels::Channels>,
     locks: Arc<AdvisoryLocks>,
@@ -255,6 +257,7 @@ impl Console {
             node_name_at_start: options.node_name,
             live,
             engines: Mutex::default(),
+            texts: texts::Texts::default(),
             plans,
             channels,
             locks,

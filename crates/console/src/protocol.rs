@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use switchyard_dialect::{DiscardWhat, Parsed, Statement};
+use switchyard_dialect::{DiscardWhat, Parsed, SqlStatement, Statement};
 use switchyard_engine::{ClientError, OutputColumn, Parameter, Severity, SqlState};
 use switchyard_session::{Client, SessionEntry};
 use switchyard_wire::message::{TransactionStatus, backend_key_data, parameter_status, ready_for_query};
@@ -363,8 +363,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     }
 
     /// Lets a query see the session's cursors and prepared statements, if it reads them.
-    fn show_objects(&mut self, sql: &sqlparser::ast::Statement) {
-        let needs = switchyard_engine::needs(sql);
+    fn show_objects(&mut self, sql: &SqlStatement) {
+        let facts = switchyard_engine::facts(sql);
+        let needs = facts.needs();
         if needs.cursors || needs.prepared {
             self.session.show_objects(self.cursor_rows(), self.prepared_rows());
         }

@@ -168,7 +168,7 @@ mod tests {
             duration_us: 0,
             statement: text.to_owned(),
             result_rows: None,
-            tables_read: Vec::new(),
+            tables_read: Arc::default(),
             process_id: 1,
             application: String::new(),
             client: None,

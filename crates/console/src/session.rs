@@ -7,14 +7,16 @@ use std::time::Duration;
 use futures::stream::StreamExt;
 use jiff::tz::TimeZone;
 use switchyard_catalog::{Catalog, Change, Name, NodeChange, NodeId, RoutingClient, User};
-use switchyard_dialect::{MetaFunction, ParseLimits, Parsed, Redacted, Statement, UserAction, UserParameter};
+use switchyard_dialect::{
+    MetaFunction, ParseLimits, Parsed, Redacted, SqlStatement, Statement, UserAction, UserParameter,
+};
 use switchyard_engine::plan::{
     Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
 };
 use switchyard_engine::{
     AdvisoryLocks, ClientError, CursorRow, Described, Effect, Effects, HistoryRow, Lazy, Live, LiveSession,
     LoggedStatement, Login, OutputColumn, Parameter, PgType, PreparedRow, Queries, QueryLimits, QueryRows, Scalar,
-    SessionChange, SessionState, Snapshot, SqlState, Warning, WorkloadDecision, WorkloadWish, settings, tables_read,
+    SessionChange, SessionState, Snapshot, SqlState, Warning, WorkloadDecision, WorkloadWish, settings,
 };
 use switchyard_session::{Session as Place, SessionState as PlaceState};
 use switchyard_store::Outcome as StoreOutcome;
@@ -39,11 +41,16 @@ pub(crate) struct Session {
     pub(crate) console: Arc<Console>,
     /// The place in the registry, given up with the session.
     pub(crate) place: Place,
-    state: SessionState,
+    /// Shared with what queries see of it.
+    state: Arc<SessionState>,
     transaction: Option<Transaction>,
     failed: bool,
     queries: Option<Queries>,
     seen_version: u64,
+    /// As the client was last told of settings.
+    reported: Seen,
+    /// As others were last shown what the session does.
+    shown: Seen,
     author: Author,
     /// The statement that runs, or ran last.
     running: Option<Arc<Running>>,
@@ -56,6 +63,9 @@ pub(crate) struct Session {
     /// When the transaction began, or the statement outside of one, in microseconds since 1970-01-01 UTC.
     unit_begin_us: Option<i64>,
 }
+
+/// The version of the catalog, and the state of a session.
+type Seen = Option<(u64, Arc<SessionState>)>;
 
 /// The advisory locks of one session, which end with it.
 struct Locks {
@@ -104,7 +114,7 @@ pub(crate) enum Answer {
 
 /// Rows of a cursor.
 pub(crate) struct Fetched {
-    pub(crate) columns: Vec<OutputColumn>,
+    pub(crate) columns: Arc<[OutputColumn]>,
     pub(crate) rows: Vec<Vec<Scalar>>,
     /// A cursor that was declared BINARY.
     pub(crate) binary: bool,
@@ -144,11 +154,13 @@ impl Session {
         let mut session = Self {
             console,
             place,
-            state,
+            state: Arc::new(state),
             transaction: None,
             failed: false,
             queries: None,
             seen_version,
+            reported: None,
+            shown: None,
             author,
             running: None,
             portal_events: Vec::new(),
@@ -176,10 +188,35 @@ impl Session {
         }
     }
 
+    /// The state, to be changed: what queries see of it stays as it was.
+    fn state_mut(&mut self) -> &mut SessionState {
+        Arc::make_mut(&mut self.state)
+    }
+
     /// Settings the client must be told of.
     pub(crate) fn reports(&mut self) -> Vec<(&'static str, String)> {
+        if self.is_as_at(&self.reported) {
+            return Vec::new();
+        }
         let catalog = self.catalog();
-        self.state.reports(&catalog)
+        let news = self.state_mut().reports(&catalog);
+        self.reported = self.now();
+        news
+    }
+
+    /// What settings follow from.
+    fn now(&self) -> Seen {
+        let changed = self.transaction.as_ref().is_some_and(Transaction::changed);
+        (!changed).then(|| (self.catalog().version(), Arc::clone(&self.state)))
+    }
+
+    /// Whether nothing that settings follow from is other than it was then.
+    fn is_as_at(&self, then: &Seen) -> bool {
+        let now = self.now();
+        let same = |(version, state): &(u64, Arc<SessionState>)| {
+            now.as_ref().is_some_and(|(current, own)| version == current && Arc::ptr_eq(state, own))
+        };
+        then.as_ref().is_some_and(same)
     }
 
     /// Whether a transaction is open that BEGIN began.
@@ -193,7 +230,7 @@ impl Session {
     }
 
     /// The catalog as this session sees it now.
-    fn catalog(&self) -> Arc<switchyard_catalog::Catalog> {
+    fn catalog(&self) -> Arc<Catalog> {
         match &self.transaction {
             Some(transaction) => Arc::clone(transaction.catalog()),
             None => self.console.head.load(),
@@ -208,13 +245,15 @@ impl Session {
     /// Rules and grants may have changed since the last statement.
     fn refresh(&mut self) {
         let catalog = self.catalog();
-        if catalog.version() != self.seen_version || self.transaction.is_some() {
+        let changed =
+            self.transaction.as_ref().is_some_and(|transaction| transaction.explicit || transaction.changed());
+        if catalog.version() != self.seen_version || changed {
             self.seen_version = catalog.version();
-            self.state.refresh_workload(&catalog, &mut rand::rng());
+            self.state_mut().refresh_workload(&catalog, &mut rand::rng());
         }
         let node = self.console.node_name(&catalog);
         if self.state.node_name != node {
-            self.state.node_name = node;
+            self.state_mut().node_name = node;
         }
     }
 
@@ -224,6 +263,10 @@ impl Session {
     }
 
     fn show_activity(&mut self) {
+        if self.is_as_at(&self.shown) {
+            return;
+        }
+        self.shown = self.now();
         let workload = self.state.workload().map(Name::to_string);
         self.note_workload(workload.as_deref().unwrap_or_default());
         let label = self.state.client_label.clone();
@@ -266,7 +309,7 @@ impl Session {
     pub(crate) fn begin_implicit(&mut self) {
         if self.transaction.is_none() {
             self.transaction = Some(Transaction::begin(self.console.head.load(), false));
-            self.state.begin();
+            self.state_mut().begin();
         }
     }
 
@@ -274,10 +317,10 @@ impl Session {
     pub(crate) fn begin_pipelined(&mut self) {
         match &self.transaction {
             Some(transaction) if transaction.explicit => {}
-            Some(_) => self.state.begin(),
+            Some(_) => self.state_mut().begin(),
             None => {
                 self.transaction = Some(Transaction::begin(self.console.head.load(), false));
-                self.state.begin_alone();
+                self.state_mut().begin_alone();
             }
         }
     }
@@ -322,7 +365,7 @@ impl Session {
             match effect {
                 // What counts until the end of the transaction ends with the statement, where there is none.
                 Effect::Change(SessionChange::Set { local: true, .. }) if self.transaction.is_none() => {}
-                Effect::Change(change) => self.state.apply(change, &catalog, &mut rand::rng()),
+                Effect::Change(change) => self.state_mut().apply(change, &catalog, &mut rand::rng()),
                 Effect::Cancel(process_id) => self.end_process(process_id, false),
                 Effect::Terminate(process_id) => self.end_process(process_id, true),
                 Effect::Notify { channel, payload } => self.wish(self.notification(channel, payload))?,
@@ -470,8 +513,10 @@ impl Session {
             statement: text,
             result_rows: None,
             tables_read: match statement {
-                Statement::Sql(statement) | Statement::DeclareCursor { query: statement, .. } => tables_read(statement),
-                _ => Vec::new(),
+                Statement::Sql(statement) | Statement::DeclareCursor { query: statement, .. } => {
+                    switchyard_engine::facts(statement).tables_read()
+                }
+                _ => Arc::default(),
             },
             process_id: self.place.process_id,
             application: activity.application,
@@ -578,7 +623,7 @@ impl Session {
                         let message = "DISCARD cannot run inside a transaction block";
                         return Err(ClientError::new(SqlState::ActiveTransaction, message));
                     }
-                    self.state.apply(change, &catalog, &mut rand::rng());
+                    self.state_mut().apply(change, &catalog, &mut rand::rng());
                 }
                 let answer = step.answer.map_or_else(|| Answer::Tag(step.tag.to_owned()), Answer::Rows);
                 Ok(Outcome { warnings: step.warnings, answer })
@@ -682,7 +727,7 @@ impl Session {
                 self.listening.settle(room);
                 self.portal_events.push(PortalEvent::Committed);
                 self.locks.table.end_transaction(self.locks.process_id);
-                self.state.commit();
+                self.state_mut().commit();
                 self.refresh();
                 Ok(())
             }
@@ -699,14 +744,14 @@ impl Session {
         self.listening.forget();
         self.transaction = None;
         self.failed = false;
-        self.state.rollback();
+        self.state_mut().rollback();
         self.refresh_after_rollback();
     }
 
     fn refresh_after_rollback(&mut self) {
         let catalog = self.catalog();
         self.seen_version = catalog.version();
-        self.state.refresh_workload(&catalog, &mut rand::rng());
+        self.state_mut().refresh_workload(&catalog, &mut rand::rng());
     }
 
     async fn transact(&mut self, step: TransactionPlan) -> Result<Outcome, ClientError> {
@@ -720,12 +765,12 @@ impl Session {
             }
             TransactionPlan::Savepoint(name) => {
                 self.open_transaction("SAVEPOINT")?.savepoint(name.clone());
-                self.state.savepoint(name);
+                self.state_mut().savepoint(name);
                 Ok(Outcome::tag("SAVEPOINT"))
             }
             TransactionPlan::Release(name) => {
                 self.open_transaction("RELEASE SAVEPOINT")?;
-                if !self.state.release(&name) {
+                if !self.state_mut().release(&name) {
                     return Err(no_savepoint(&name));
                 }
                 self.open_transaction("RELEASE SAVEPOINT")?.release(&name);
@@ -736,7 +781,7 @@ impl Session {
             }
             TransactionPlan::RollbackTo(name) => {
                 self.open_transaction("ROLLBACK TO SAVEPOINT")?;
-                if !self.state.rollback_to(&name) {
+                if !self.state_mut().rollback_to(&name) {
                     return Err(no_savepoint(&name));
                 }
                 self.open_transaction("ROLLBACK TO SAVEPOINT")?.rollback_to(&name);
@@ -763,16 +808,16 @@ impl Session {
             }
             Some(transaction) => {
                 transaction.explicit = true;
-                self.state.begin();
+                self.state_mut().begin();
             }
             None => {
                 self.transaction = Some(Transaction::begin(self.console.head.load(), true));
-                self.state.begin();
+                self.state_mut().begin();
             }
         }
         let catalog = self.catalog();
         for mode in modes {
-            self.state.apply(mode, &catalog, &mut rand::rng());
+            self.state_mut().apply(mode, &catalog, &mut rand::rng());
         }
         Outcome { warnings, ..Outcome::tag(tag) }
     }
@@ -996,15 +1041,16 @@ impl Session {
     }
 
     /// What a query of this session sees.
-    async fn snapshot(&self, statement: &sqlparser::ast::Statement) -> Result<Arc<Snapshot>, ClientError> {
+    async fn snapshot(&self, statement: &SqlStatement) -> Result<Arc<Snapshot>, ClientError> {
         let catalog = self.catalog();
-        let needs = switchyard_engine::needs(statement);
+        let facts = switchyard_engine::facts(statement);
+        let needs = facts.needs();
         let superuser = self.state.is_superuser(&catalog);
         let history = if needs.history && superuser { self.history().await? } else { Vec::new() };
         let mut versions = BTreeMap::new();
         if superuser {
             let head = self.console.head.load();
-            for version in needs.versions {
+            for version in needs.versions.iter().copied() {
                 let found = self.console.store.catalog_at(&head, version).await.map_err(|error| store_error(&error))?;
                 versions.extend(found.map(|catalog| (version, Arc::new(catalog))));
             }
@@ -1032,7 +1078,7 @@ impl Session {
         };
         Ok(Arc::new(Snapshot {
             live: Arc::new(live),
-            session: Arc::new(self.state.clone()),
+            session: Arc::clone(&self.state),
             history: Arc::new(history),
             query_log: Arc::new(query_log),
             versions: Arc::new(versions),
@@ -1097,7 +1143,7 @@ impl Session {
     pub(crate) async fn query(
         &mut self,
         source: &str,
-        statement: &sqlparser::ast::Statement,
+        statement: &SqlStatement,
         parameters: &[Parameter],
     ) -> Result<QueryRows, ClientError> {
         let snapshot = self.snapshot(statement).await?;
@@ -1149,7 +1195,7 @@ impl Session {
             }
             _ => Vec::new(),
         };
-        Ok(Described { parameters: Vec::new(), columns })
+        Ok(Described { parameters: Vec::new(), columns: columns.into() })
     }
 
     /// The session is over.

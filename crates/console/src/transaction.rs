@@ -66,6 +66,11 @@ impl Transaction {
         &self.working
     }
 
+    /// Whether its catalog is another one than that at its begin.
+    pub(crate) fn changed(&self) -> bool {
+        !Arc::ptr_eq(&self.base, &self.working)
+    }
+
     /// Does what a statement says, for this transaction only.
     pub(crate) fn apply(&mut self, changes: Vec<Change>, statement: String) -> Result<Vec<Notice>, ClientError> {
         let applied = self.working.apply(&changes)?;

@@ -5,6 +5,7 @@ use std::fmt;
 use zeroize::Zeroize;
 
 use crate::function::{MetaFunction, Procedure};
+use crate::sql::SqlStatement;
 
 /// An identifier as typed, without its quotes. Whether it was quoted is not kept: the printer quotes where it must.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -180,7 +181,7 @@ pub enum Statement {
     ReleaseSavepoint(Ident),
     RollbackTo(Ident),
     // cursors, prepared statements and notifications, as in PostgreSQL; their names keep their case
-    DeclareCursor { name: Ident, options: CursorOptions, query: Box<sqlparser::ast::Statement> },
+    DeclareCursor { name: Ident, options: CursorOptions, query: SqlStatement },
     // MOVE too
     FetchCursor { name: Ident, direction: FetchDirection, moves: bool },
     // `None` is ALL
@@ -197,7 +198,7 @@ pub enum Statement {
     // ours: everything becomes as it was in that version, as a new version
     RestoreCatalog { version: u64 },
     // whatever sqlparser's PostgreSQL dialect takes and none of the above is
-    Sql(Box<sqlparser::ast::Statement>),
+    Sql(SqlStatement),
 }
 
 impl Statement {

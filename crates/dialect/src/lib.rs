@@ -9,6 +9,7 @@ mod grammar;
 mod parser;
 mod printer;
 mod secrets;
+mod sql;
 mod words;
 
 pub use ast::*;
@@ -20,3 +21,4 @@ pub use parser::{
 };
 pub use printer::{Redacted, quote_ident, quote_literal};
 pub use secrets::mask_login;
+pub use sql::SqlStatement;

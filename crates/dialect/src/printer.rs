@@ -196,7 +196,7 @@ impl Printer<'_, '_> {
             S::Prepare { .. } | S::Execute { .. } | S::Deallocate(_) => self.prepared(statement),
             S::Listen(_) | S::Unlisten(_) | S::Notify { .. } => self.channel(statement),
             S::RestoreCatalog { version } => write!(self.out, "RESTORE CATALOG TO VERSION {version}"),
-            S::Sql(statement) => fmt::Display::fmt(statement, self.out),
+            S::Sql(statement) => self.text(statement.shown()),
         }
     }
 

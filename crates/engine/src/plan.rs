@@ -1,7 +1,7 @@
 //! From a statement to what is to be done. Everything is decided here; the console commits and reports.
 
 use switchyard_catalog::{Catalog, Change, Name, Verifiers};
-use switchyard_dialect::Statement;
+use switchyard_dialect::{SqlStatement, Statement};
 
 use crate::error::{PlanError, Warning};
 use crate::rights;
@@ -63,7 +63,7 @@ pub enum Plan {
     /// A transaction begins or ends, wholly or in part.
     Transaction(Transaction),
     /// DataFusion answers; it has its own guard.
-    Query(Box<sqlparser::ast::Statement>),
+    Query(SqlStatement),
     /// The catalog becomes as it was in that version: the console reads it and commits [`Change::Restore`]. Tag
     /// `RESTORE CATALOG`.
     Restore {

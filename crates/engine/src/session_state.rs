@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use rand::Rng;
@@ -89,7 +90,7 @@ pub struct SessionState {
     pub node_name: Name,
     /// SET_CLIENT_LABEL, or as the client named itself.
     pub client_label: String,
-    start: Start,
+    start: Arc<Start>,
     scoped: Scoped,
     frames: Vec<Frame>,
     /// The transaction is that of one statement alone, as far as is known yet.
@@ -149,14 +150,15 @@ impl SessionState {
             login_time: login.time,
             node_name: login.node,
             client_label: String::new(),
-            start: Start::default(),
+            start: Arc::default(),
             scoped: Scoped::default(),
             frames: Vec::new(),
             alone: false,
             workload: None,
             reported: BTreeMap::new(),
         };
-        session.start.levels = LevelValues::read(catalog, session.node_id(catalog), session.user_id);
+        Arc::make_mut(&mut session.start).levels =
+            LevelValues::read(catalog, session.node_id(catalog), session.user_id);
         let warnings = startup::take(&mut session, parameters, catalog)?;
         session.refresh_workload(catalog, rng);
         Ok((session, warnings))
@@ -172,7 +174,7 @@ impl SessionState {
             login_time: Timestamp::UNIX_EPOCH,
             node_name,
             client_label: String::new(),
-            start: Start::default(),
+            start: Arc::default(),
             scoped: Scoped::default(),
             frames: Vec::new(),
             alone: false,
@@ -368,7 +370,8 @@ impl SessionState {
                     return Some((value.clone(), Level::Session));
                 }
                 let default = settings::declaration(&format!("default_{name}")).ok()?;
-                Some(settings::effective(default, self, catalog))
+                let (value, level) = settings::effective(default, self, catalog);
+                Some((value.into_owned(), level))
             }
             _ => limits::of_user(self, name, catalog),
         }

@@ -1,6 +1,8 @@
 //! Settings: one declaration of each, how a value is read, and which of several levels counts.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
 
 use switchyard_catalog::{Catalog, NodeId, SettingLevel, UserId};
 use switchyard_dialect::Value;
@@ -295,17 +297,18 @@ pub enum SettingError {
 /// # Errors
 /// When there is none.
 pub fn declaration(name: &str) -> Result<&'static Declaration, SettingError> {
-    let wanted = match name.to_ascii_lowercase().as_str() {
-        "time zone" => "TimeZone",
-        "transaction isolation level" => "transaction_isolation",
-        "session authorization" => "session_authorization",
-        "names" => "client_encoding",
-        _ => name,
-    };
-    SETTINGS
-        .iter()
-        .find(|row| row.name.eq_ignore_ascii_case(wanted))
-        .ok_or_else(|| SettingError::Unknown { name: name.to_owned(), nearest: nearest(name) })
+    let mut wanted = name.to_ascii_lowercase();
+    match wanted.as_str() {
+        "time zone" => "timezone".clone_into(&mut wanted),
+        "transaction isolation level" => "transaction_isolation".clone_into(&mut wanted),
+        "session authorization" => "session_authorization".clone_into(&mut wanted),
+        "names" => "client_encoding".clone_into(&mut wanted),
+        _ => {}
+    }
+    // Looked for many times with each statement.
+    static BY_NAME: LazyLock<HashMap<String, &'static Declaration>> =
+        LazyLock::new(|| SETTINGS.iter().map(|row| (row.name.to_ascii_lowercase(), row)).collect());
+    BY_NAME.get(&wanted).copied().ok_or_else(|| SettingError::Unknown { name: name.to_owned(), nearest: nearest(name) })
 }
 
 fn nearest(name: &str) -> Option<&'static str> {
@@ -344,29 +347,57 @@ impl LevelValues {
     }
 }
 
-/// The value of a setting that counts in a session, as it is kept (numbers bare), and where it comes from.
-pub fn effective(setting: &Declaration, session: &SessionState, catalog: &Catalog) -> (String, Level) {
-    if setting.family.is_live() {
-        let live = LevelValues::read(catalog, session.node_id(catalog), session.user_id);
-        effective_at(setting, session, catalog, &live)
-    } else {
-        effective_at(setting, session, catalog, session.levels_at_login())
+/// Where the lasting levels are looked up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LastingLevels<'a> {
+    /// In the catalog of now.
+    Now { catalog: &'a Catalog, node: Option<NodeId>, user: UserId },
+    /// In what was read before.
+    Read(&'a LevelValues),
+}
+
+impl<'a> LastingLevels<'a> {
+    /// The user's, the node's and the database's value.
+    fn values(self, name: &str) -> [Option<&'a str>; 3] {
+        match self {
+            Self::Now { catalog, node, user } => {
+                let at = |level| catalog.setting(level, name).map(|setting| setting.value.as_str());
+                let of_node = node.and_then(|node| at(SettingLevel::Node(node)));
+                [at(SettingLevel::User(user)), of_node, at(SettingLevel::Database)]
+            }
+            Self::Read(values) => {
+                [&values.user, &values.node, &values.database].map(|level| level.get(name).map(String::as_str))
+            }
+        }
     }
 }
 
-/// The same, with the lasting levels read already.
-pub(crate) fn effective_at(
-    setting: &Declaration,
-    session: &SessionState,
-    catalog: &Catalog,
-    levels: &LevelValues,
-) -> (String, Level) {
-    if let Some(computed) = session.computed(setting.name, catalog) {
-        return computed;
+/// The value of a setting that counts in a session, as it is kept (numbers bare), and where it comes from.
+pub fn effective<'a>(
+    setting: &'static Declaration,
+    session: &'a SessionState,
+    catalog: &'a Catalog,
+) -> (Cow<'a, str>, Level) {
+    let levels = if setting.family.is_live() {
+        LastingLevels::Now { catalog, node: session.node_id(catalog), user: session.user_id }
+    } else {
+        LastingLevels::Read(session.levels_at_login())
+    };
+    effective_at(setting, session, catalog, levels)
+}
+
+/// The same, with the lasting levels of elsewhere.
+pub(crate) fn effective_at<'a>(
+    setting: &'static Declaration,
+    session: &'a SessionState,
+    catalog: &'a Catalog,
+    levels: LastingLevels<'a>,
+) -> (Cow<'a, str>, Level) {
+    if let Some((value, level)) = session.computed(setting.name, catalog) {
+        return (value.into(), level);
     }
-    let [local, own] = session.own_values(setting.name);
-    let (user, node, database) =
-        (levels.user.get(setting.name), levels.node.get(setting.name), levels.database.get(setting.name));
+    let [local, own] = session.own_values(setting.name).map(|value| value.map(String::as_str));
+    let [user, node, database] = levels.values(setting.name);
     let found = match setting.family {
         Family::Vertica => user
             .map(|value| (value, Level::User))
@@ -377,30 +408,36 @@ pub(crate) fn effective_at(
             .or(own.map(|value| (value, Level::Session)))
             .or(user.map(|value| (value, Level::User))),
     };
-    found
+    let (value, level) = found
         .or(node.map(|value| (value, Level::Node)))
         .or(database.map(|value| (value, Level::Database)))
-        .map_or_else(|| (setting.default.to_owned(), Level::Default), |(value, level)| (value.clone(), level))
+        .unwrap_or((setting.default, Level::Default));
+    (value.into(), level)
+}
+
+/// A setting by name, as it is kept; empty for a name that is not declared.
+fn value<'a>(name: &str, session: &'a SessionState, catalog: &'a Catalog) -> Cow<'a, str> {
+    declaration(name).map(|setting| effective(setting, session, catalog).0).unwrap_or_default()
 }
 
 /// The value of a setting by name, as it is kept; empty for a name that is not declared.
 pub fn value_of(name: &str, session: &SessionState, catalog: &Catalog) -> String {
-    declaration(name).map(|setting| effective(setting, session, catalog).0).unwrap_or_default()
+    value(name, session, catalog).into_owned()
 }
 
 /// The zone that a session's times are shown and read in.
 pub fn zone_of(session: &SessionState, catalog: &Catalog) -> jiff::tz::TimeZone {
-    crate::sql::zone_named(&value_of("TimeZone", session, catalog)).unwrap_or(jiff::tz::TimeZone::UTC)
+    crate::sql::zone_named(&value("TimeZone", session, catalog)).unwrap_or(jiff::tz::TimeZone::UTC)
 }
 
 /// A Boolean setting by name.
 pub fn is_on(name: &str, session: &SessionState, catalog: &Catalog) -> bool {
-    matches!(value_of(name, session, catalog).as_str(), "on" | "1")
+    matches!(&*value(name, session, catalog), "on" | "1")
 }
 
 /// A whole number by name.
 pub fn int_of(name: &str, session: &SessionState, catalog: &Catalog) -> i64 {
-    value_of(name, session, catalog).parse().unwrap_or_default()
+    value(name, session, catalog).parse().unwrap_or_default()
 }
 
 /// How many clients a node lets in: `MaxClientSessions` of the node, or of the database. Where it was set at neither,

@@ -3,7 +3,7 @@
 //! Vertica's order, then the rest by name.
 
 use switchyard_catalog::{Catalog, Name, NodeId, RoleId, SettingLevel, UserId};
-use switchyard_dialect::{Ident, Selection, Show, Statement};
+use switchyard_dialect::{Ident, Selection, Show, SqlStatement, Statement};
 
 use crate::error::PlanError;
 use crate::plan::{PlanContext, Rows, words_database};
@@ -38,7 +38,7 @@ const SESSION_ROWS: [&str; 16] = [
 const WORDS: [&str; 4] = ["enabled roles", "available roles", "workload", "available workloads"];
 
 /// The query that a SHOW in pgbouncer's words stands for.
-pub(crate) fn of_table(show: &Show) -> Option<Box<sqlparser::ast::Statement>> {
+pub(crate) fn of_table(show: &Show) -> Option<SqlStatement> {
     let Show::Parameter(word) = show else { return None };
     let (_, table) = pgbouncer::WORDS.iter().find(|(own, _)| own.eq_ignore_ascii_case(&word.0))?;
     match switchyard_dialect::parse(&format!("SELECT * FROM switchyard.{table}")).ok()?.pop()?.statement {
@@ -113,7 +113,7 @@ impl View<'_> {
         }
     }
 
-    fn shown(&self, setting: &Declaration) -> (String, Level) {
+    fn shown(&self, setting: &'static Declaration) -> (String, Level) {
         let (value, level) = settings::effective(setting, self.session, self.catalog);
         (self.masked(setting, &value), level)
     }

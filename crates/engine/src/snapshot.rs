@@ -188,7 +188,7 @@ pub struct LoggedStatement {
     /// How many rows were sent, if it gives rows.
     pub result_rows: Option<u64>,
     /// The system tables it read, qualified.
-    pub tables_read: Vec<String>,
+    pub tables_read: Arc<[String]>,
     /// Backend process id.
     pub process_id: i32,
     /// `application_name`.

@@ -10,6 +10,7 @@ mod catalog_functions;
 mod cells;
 mod common;
 mod convert;
+mod direct;
 mod distinct;
 mod empty;
 mod error;
@@ -58,18 +59,20 @@ use datafusion::prelude::SessionConfig;
 use datafusion::sql::parser::Statement as DataFusionStatement;
 use futures::stream::{BoxStream, StreamExt};
 use sqlparser::ast::Statement;
+use switchyard_dialect::SqlStatement;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 pub(crate) use catalog_functions::catalog_functions;
 pub use cells::{Parameter, PgType, Scalar};
 pub use error::QueryError;
-pub use guard::{Needs, needs, tables_read};
+pub use guard::Needs;
 pub(crate) use moments::zone_named;
 pub use moments::{interval_text, time_text};
-pub use plans::PlanCache;
+pub use plans::{PlanCache, facts};
 
 use bounded::Budget;
+use direct::Direct;
 use plans::{Planned, is_repeatable};
 
 use crate::error::SqlState;
@@ -103,13 +106,13 @@ pub struct Described {
     /// The types of `$1`, `$2`, ...
     pub parameters: Vec<PgType>,
     /// The result's columns.
-    pub columns: Vec<OutputColumn>,
+    pub columns: Arc<[OutputColumn]>,
 }
 
 /// A result that is being read.
 pub struct QueryRows {
     /// Its columns.
-    pub columns: Vec<OutputColumn>,
+    pub columns: Arc<[OutputColumn]>,
     /// Its rows.
     pub rows: BoxStream<'static, Result<Vec<Scalar>, QueryError>>,
 }
@@ -198,7 +201,11 @@ impl Queries {
     ///
     /// # Errors
     /// What is wrong with the query.
-    pub async fn describe(&self, statement: &Statement, declared: &[Option<PgType>]) -> Result<Described, QueryError> {
+    pub async fn describe(
+        &self,
+        statement: &SqlStatement,
+        declared: &[Option<PgType>],
+    ) -> Result<Described, QueryError> {
         let (engine, statement, declared) = (Arc::clone(&self.0), statement.clone(), declared.to_vec());
         let (deadline, limit) = self.0.deadline();
         let place = within(deadline, limit, self.0.plans.place()).await?;
@@ -215,10 +222,10 @@ impl Queries {
     ///
     /// # Errors
     /// What is wrong with the query; later mistakes come with the rows.
-    pub async fn run(&self, statement: &Statement, parameters: &[Parameter]) -> Result<QueryRows, QueryError> {
+    pub async fn run(&self, statement: &SqlStatement, parameters: &[Parameter]) -> Result<QueryRows, QueryError> {
         let (deadline, limit) = self.0.deadline();
         self.0.budget.begin(self.0.limits.memory_bytes_max);
-        let kept = self.0.plans.find(statement).filter(|_| parameters.is_empty());
+        let kept = if parameters.is_empty() { self.0.plans.find(statement) } else { None };
         let known = kept.is_some();
         let planned = match kept {
             Some(planned) => planned,
@@ -238,6 +245,12 @@ impl Queries {
                 aside(deadline, limit, planning).await??
             }
         };
+        if let Some(rows) = planned.direct.as_ref().and_then(|direct| direct.rows(&current(&self.0.current))) {
+            return Ok(QueryRows {
+                columns: planned.columns,
+                rows: futures::stream::iter(rows.into_iter().map(Ok)).boxed(),
+            });
+        }
         // The plan that is kept is never executed itself: some steps keep what they have read.
         let physical = reset_plan_states(planned.physical)?;
         let batches = execute_stream(physical, self.0.task_context())?;
@@ -306,7 +319,7 @@ impl Engine {
         // Planned again with values, since the type of `$1` itself is known only then.
         let values: Vec<_> = parameters.iter().map(|kind| cells::null_of(*kind)).collect();
         let plan = if values.is_empty() { plan } else { plan.with_param_values(values)? };
-        Ok(Described { parameters, columns: self.columns(statement, plan)? })
+        Ok(Described { parameters, columns: self.columns(statement, plan)?.into() })
     }
 
     /// The columns of a plan: what unions and CASE have in common is known only when it is analysed.
@@ -338,7 +351,7 @@ impl Engine {
         // thread, and neither the deadline nor a cancel request would be looked at.
         let physical =
             physical.transform_up(|step| Ok(Transformed::yes(Arc::new(CooperativeExec::new(step)) as _)))?.data;
-        let planned = Planned { columns, physical };
+        let planned = Planned { columns: columns.into(), physical, direct: Direct::of(&optimized) };
         if keep {
             self.plans.keep(statement, &planned);
         }

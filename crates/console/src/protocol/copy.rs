@@ -58,7 +58,7 @@ impl Copy {
     /// When it does not go to the client, or has an option that is unknown here.
     pub(crate) fn of(parsed: &Parsed) -> Result<Option<Self>, ClientError> {
         let Statement::Sql(sql) = &parsed.statement else { return Ok(None) };
-        let Sql::Copy { source, to, target, options, legacy_options, .. } = sql.as_ref() else { return Ok(None) };
+        let Sql::Copy { source, to, target, options, legacy_options, .. } = &**sql else { return Ok(None) };
         if !to {
             return Err(refused("COPY FROM"));
         }
@@ -72,7 +72,7 @@ impl Copy {
         options.iter().try_for_each(|option| layout.take(option))?;
         legacy_options.iter().try_for_each(|option| layout.take_legacy(option))?;
         let statement = match source {
-            CopySource::Query(query) => Statement::Sql(Box::new(Sql::Query(query.clone()))),
+            CopySource::Query(query) => Statement::Sql(Sql::Query(query.clone()).into()),
             CopySource::Table { table_name, columns } => {
                 let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
                 let columns = if columns.is_empty() { "*".to_owned() } else { columns.join(", ") };

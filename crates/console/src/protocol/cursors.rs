@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use switchyard_dialect::{CursorOptions, FetchCount, FetchDirection, Ident, Parsed, Redacted, Statement};
+use switchyard_dialect::{CursorOptions, FetchCount, FetchDirection, Ident, Parsed, Redacted, SqlStatement, Statement};
 use switchyard_engine::{ClientError, CursorRow, Parameter, Scalar, SqlState};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::futures::Notified;
@@ -72,7 +72,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         Ident(name): &Ident,
         facts: Facts,
         source: &str,
-        query: &sqlparser::ast::Statement,
+        query: &SqlStatement,
         values: &[Parameter],
         interrupted: Pin<&mut Notified<'_>>,
     ) -> Result<Outcome, Failure> {

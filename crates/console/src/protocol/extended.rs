@@ -78,7 +78,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             None => {
                 check_count(bind, statement_name, 0)?;
                 let facts = Facts::of_message(Arc::default());
-                Portal { work: Work::Empty, columns: Vec::new(), formats: Vec::new(), bytes, depth: 0, facts }
+                Portal { work: Work::Empty, columns: Arc::default(), formats: Vec::new(), bytes, depth: 0, facts }
             }
             Some(prepared) => self.portal(bind, statement_name, prepared, bytes)?,
         };

@@ -16,7 +16,7 @@ use crate::session::{Fetched, columns};
 pub(crate) struct Portal {
     pub(crate) work: Work,
     /// The columns, as far as they are known before it runs; none when it gives no rows.
-    pub(crate) columns: Vec<OutputColumn>,
+    pub(crate) columns: Arc<[OutputColumn]>,
     pub(crate) formats: Vec<FieldFormat>,
     /// What it keeps of the client, in bytes.
     pub(crate) bytes: usize,
@@ -63,7 +63,7 @@ pub(crate) enum Work {
 
 /// Rows that are being read.
 pub(crate) struct Reading {
-    pub(crate) columns: Vec<OutputColumn>,
+    pub(crate) columns: Arc<[OutputColumn]>,
     rows: BoxStream<'static, Result<Vec<Scalar>, QueryError>>,
     pub(crate) shape: RowShape,
     /// The text that errors point into.
@@ -111,7 +111,7 @@ impl Reading {
 
     /// A few rows that are known.
     pub(crate) fn of_rows(rows: Rows, source: Arc<str>, formats: &[FieldFormat], style: Style) -> Self {
-        let columns = columns(&rows);
+        let columns: Arc<[OutputColumn]> = columns(&rows).into();
         let kinds: Vec<PgType> = columns.iter().map(|column| column.kind).collect();
         let known = rows.rows.into_iter().map(move |row| {
             let value = |(text, kind): (Option<String>, &PgType)| known(text, *kind);
@@ -128,7 +128,7 @@ impl Reading {
     }
 
     fn new(
-        columns: Vec<OutputColumn>,
+        columns: Arc<[OutputColumn]>,
         rows: BoxStream<'static, Result<Vec<Scalar>, QueryError>>,
         source: Arc<str>,
         tag: &'static str,

@@ -37,7 +37,7 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// Reads and describes a statement; none when the text has none. `types` are those the client knows.
     pub(crate) async fn read(session: &mut Session, text: &str, types: &[u32]) -> Result<Option<Self>, ClientError> {
-        let mut statements = switchyard_dialect::parse_template(text, session.parse_limits())?;
+        let (source, statements) = session.console.texts.read_template(text, session.parse_limits())?;
         if statements.len() > 1 {
             let message = if session.speaks_vertica() {
                 "Cannot insert multiple commands into a prepared statement"
@@ -46,7 +46,7 @@ impl Prepared {
             };
             return Err(ClientError::new(SqlState::SyntaxError, message));
         }
-        let Some(parsed) = statements.pop() else { return Ok(None) };
+        let Some(parsed) = statements.first().map(Arc::clone) else { return Ok(None) };
         let ends_transaction = ends_failed_transaction(&parsed.statement);
         if session.failed() && !ends_transaction {
             return Err(aborted());
@@ -62,13 +62,13 @@ impl Prepared {
             described.parameters = (0..template).map(kind).collect();
         }
         Ok(Some(Self {
-            source: text.into(),
+            source,
             shown: Redacted(&parsed.statement).to_string().into(),
             created_us: now_us(),
             from_sql: false,
             executions: AtomicU64::new(0),
             verb: verb(&parsed.text),
-            parsed: (template == 0).then(|| Arc::new(parsed)),
+            parsed: (template == 0).then_some(parsed),
             described,
             ends_transaction,
         }))
@@ -171,7 +171,7 @@ async fn describe(
     };
     let Some(inner) = inner else { return session.describe(text, &parsed.statement, declared).await };
     // What it reads are no rows of its result.
-    Ok(Described { columns: Vec::new(), ..session.describe(text, &inner, declared).await? })
+    Ok(Described { columns: Arc::default(), ..session.describe(text, &inner, declared).await? })
 }
 
 /// The query that computes the arguments of EXECUTE, as the types that are known of them.

@@ -27,13 +27,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
 
     async fn run_all(&mut self, text: &[u8]) -> Result<(), Failure> {
         let text = client_text(text)?;
-        let statements = switchyard_dialect::parse_within(text, self.session.parse_limits());
-        let statements = statements.map_err(switchyard_engine::ClientError::from)?;
+        let read = self.session.console.texts.read(text, self.session.parse_limits());
+        let (source, statements) = read.map_err(switchyard_engine::ClientError::from)?;
         if statements.is_empty() {
             answer::empty_query(&mut self.line.out);
         }
-        let source: Arc<str> = text.into();
-        for parsed in &statements {
+        for parsed in &*statements {
             if statements.len() > 1 && !self.session.in_transaction() {
                 self.session.begin_implicit();
             }

@@ -133,7 +133,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     }
 
     /// The columns of what a statement gives, where that is another one's of the session.
-    pub(super) fn columns_of(&self, prepared: &Prepared) -> Vec<OutputColumn> {
+    pub(super) fn columns_of(&self, prepared: &Prepared) -> Arc<[OutputColumn]> {
         let columns = match prepared.statement() {
             Some(Statement::FetchCursor { name: Ident(name), moves: false, .. }) => {
                 self.portals.get(name).map(|portal| portal.columns.clone())

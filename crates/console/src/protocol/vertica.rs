@@ -219,7 +219,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         if target == Target::Portal {
             let columns = match self.vertica_portal(name)?.work? {
                 Some(work) => self.columns_of(&work.prepared),
-                None => Vec::new(),
+                None => Arc::default(),
             };
             self.vertica_columns(&columns);
             return Ok(());

@@ -22,12 +22,12 @@ pub(super) fn delegate(cursor: &mut Cursor<'_>) -> Result<Statement> {
         SqlToken::Word(word) if word.keyword == Keyword::TABLE => parser.parse_query().map(SqlStatement::Query),
         _ => parser.parse_statement(),
     };
-    read(cursor, 0, one).map(|statement| Statement::Sql(Box::new(statement)))
+    read(cursor, 0, one).map(|statement| Statement::Sql(statement.into()))
 }
 
 /// Has sqlparser read a statement from the token at which the cursor stands.
-pub(super) fn rest(cursor: &mut Cursor<'_>) -> Result<Box<SqlStatement>> {
-    read(cursor, cursor.index(), |parser| parser.parse_statement()).map(Box::new)
+pub(super) fn rest(cursor: &mut Cursor<'_>) -> Result<crate::SqlStatement> {
+    read(cursor, cursor.index(), |parser| parser.parse_statement()).map(Into::into)
 }
 
 /// Has sqlparser read expressions, with commas between, and the closing parenthesis behind them.

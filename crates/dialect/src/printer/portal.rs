@@ -31,7 +31,7 @@ impl Printer<'_, '_> {
                 })?;
                 self.text("CURSOR ")?;
                 self.text_if(options.hold, "WITH HOLD ")?;
-                write!(self.out, "FOR {query}")
+                write!(self.out, "FOR {}", query.shown())
             }
             Statement::FetchCursor { name, direction, moves } => {
                 self.text(if *moves { "MOVE " } else { "FETCH " })?;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use sqlparser::ast as sql;
 use switchyard_catalog::{Catalog, Name, ObjectKind, RoleId};
 use switchyard_dialect::{
-    DiscardWhat, Ident, ParameterAction, RoleChoice, Selection, SetScope, SetValue, Statement, Value, WorkloadChoice,
+    DiscardWhat, Ident, ParameterAction, RoleChoice, Selection, SetScope, SetValue, SqlStatement, Statement, Value,
+    WorkloadChoice,
 };
 
 use super::words::name;
@@ -45,8 +45,8 @@ pub(super) fn plan(statement: &Statement, context: &PlanContext<'_>) -> Result<O
 }
 
 /// SQL of sqlparser's: all of it goes to DataFusion's guard.
-pub(super) fn of_sql(statement: &sql::Statement) -> Plan {
-    Plan::Query(Box::new(statement.clone()))
+pub(super) fn of_sql(statement: &SqlStatement) -> Plan {
+    Plan::Query(statement.clone())
 }
 
 fn workload(choice: &WorkloadChoice, context: &PlanContext<'_>) -> Result<WorkloadWish, PlanError> {

@@ -60,6 +60,7 @@ fn smaller(
     match default {
         Some(default) if !session.is_superuser(catalog) => settings::declaration(default)
             .map(|setting| settings::effective(setting, session, catalog))
+            .map(|(value, level)| (value.into_owned(), level))
             .unwrap_or_else(|_| (UNLIMITED.to_owned(), Level::Default)),
         _ => (UNLIMITED.to_owned(), Level::Default),
     }

@@ -1,5 +1,7 @@
 //! What a client says when it connects.
 
+use std::sync::Arc;
+
 use switchyard_catalog::{Catalog, Name};
 
 use super::{SessionState, access};
@@ -55,7 +57,7 @@ pub(super) fn take(
         } else if !NOT_SETTINGS.contains(&lower.as_str()) && !lower.starts_with("_pq_.") {
             let setting = settings::declaration(&name)?;
             setting.allow(Level::Session, superuser)?;
-            session.start.settings.insert(setting.name, setting.read(&value)?);
+            Arc::make_mut(&mut session.start).settings.insert(setting.name, setting.read(&value)?);
         }
     }
     enable_roles(session, catalog);
@@ -72,7 +74,7 @@ fn settings_off(value: &str) -> bool {
 fn enable_roles(session: &mut SessionState, catalog: &Catalog) {
     let all = settings::is_on("EnableAllRolesOnLogin", session, catalog);
     let roles = catalog.roles_at_login(session.user_id, all);
-    session.start.roles.clone_from(&roles);
+    Arc::make_mut(&mut session.start).roles.clone_from(&roles);
     session.scoped.roles = roles;
 }
 
@@ -81,7 +83,7 @@ fn take_workload(session: &mut SessionState, workload: &str, catalog: &Catalog) 
     let name = Name::parse(workload).ok();
     match name.as_ref().and_then(|name| access::may_use(session, catalog, name)) {
         Some(true) => {
-            session.start.workload = name;
+            Arc::make_mut(&mut session.start).workload = name;
             None
         }
         Some(false) => Some(Warning::notice(format!("Permission denied for workload \"{workload}\""))),

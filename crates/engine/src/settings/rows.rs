@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use switchyard_catalog::{Catalog, SettingLevel};
 
-use super::{Declaration, Family, Level, LevelValues, SETTINGS, effective_at};
+use super::{Declaration, Family, LastingLevels, Level, LevelValues, SETTINGS, effective_at};
 use crate::session_state::SessionState;
 use crate::show::MASK;
 
@@ -41,7 +41,7 @@ pub fn setting_rows(catalog: &Catalog, session: &SessionState) -> Vec<SettingRow
         .iter()
         .map(|setting| {
             let levels = if setting.family.is_live() { &live } else { session.levels_at_login() };
-            let (value, level) = effective_at(setting, session, catalog, levels);
+            let (value, level) = effective_at(setting, session, catalog, LastingLevels::Read(levels));
             SettingRow {
                 name: setting.name,
                 value: masked(setting, superuser, setting.shown(&value)),

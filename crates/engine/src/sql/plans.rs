@@ -3,7 +3,7 @@
 //! its own snapshot ([`super::provider::SystemScan`]).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::datasource::source_as_provider;
@@ -11,9 +11,12 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr, LogicalPlan, Volatility};
 use datafusion::physical_plan::ExecutionPlan;
 use sqlparser::ast::Statement;
+use switchyard_dialect::SqlStatement;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::OutputColumn;
+use super::direct::Direct;
+use super::guard::{Needs, needs, tables_read};
 use super::provider::SystemTableProvider;
 
 /// So many plans are kept; when there are more, all are forgotten and the keeping begins anew.
@@ -25,8 +28,39 @@ const STEPS_MAX: usize = 64;
 /// A query that is ready to be executed any number of times, each with a copy of its own.
 #[derive(Debug, Clone)]
 pub(super) struct Planned {
-    pub(super) columns: Vec<OutputColumn>,
+    pub(super) columns: Arc<[OutputColumn]>,
     pub(super) physical: Arc<dyn ExecutionPlan>,
+    /// Where it only reads a table.
+    pub(super) direct: Option<Direct>,
+}
+
+/// What is known of a statement without looking at it again.
+#[derive(Debug)]
+pub struct Facts {
+    needs: Needs,
+    tables_read: Arc<[String]>,
+    planned: OnceLock<Planned>,
+}
+
+/// What is known of a statement, found out when it is first asked for.
+pub fn facts(statement: &SqlStatement) -> Arc<Facts> {
+    statement.facts(|statement| Facts {
+        needs: needs(statement),
+        tables_read: tables_read(statement).into(),
+        planned: OnceLock::new(),
+    })
+}
+
+impl Facts {
+    /// What it must be given to read.
+    pub fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    /// The system tables that it reads, as `schema.table`.
+    pub fn tables_read(&self) -> Arc<[String]> {
+        Arc::clone(&self.tables_read)
+    }
 }
 
 /// How many queries are planned at a time. What is planned cannot be stopped: what nobody waits for any more must not
@@ -58,8 +92,14 @@ impl PlanCache {
         self.plans.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    pub(super) fn find(&self, statement: &Statement) -> Option<Planned> {
-        self.plans.lock().unwrap_or_else(PoisonError::into_inner).get(statement).cloned()
+    /// A statement's own plan, or that of one that says the same.
+    pub(super) fn find(&self, statement: &SqlStatement) -> Option<Planned> {
+        let facts = facts(statement);
+        if let Some(planned) = facts.planned.get() {
+            return Some(planned.clone());
+        }
+        let found = self.plans.lock().unwrap_or_else(PoisonError::into_inner).get(&**statement).cloned()?;
+        Some(facts.planned.get_or_init(|| found).clone())
     }
 
     /// Keeps a plan, unless it is too large to be worth it.

@@ -104,7 +104,7 @@ impl SchemaProvider for SystemSchema {
 /// One system table. It holds no rows: a plan with it can be executed at any later snapshot.
 #[derive(Debug)]
 pub(super) struct SystemTableProvider {
-    table: &'static SystemTable,
+    pub(super) table: &'static SystemTable,
 }
 
 #[async_trait]
@@ -141,12 +141,17 @@ struct SystemScan {
     schema: SchemaRef,
 }
 
+/// Whether the session may not see the rows of a table.
+pub(super) fn forbidden(table: &SystemTable, snapshot: &Snapshot) -> bool {
+    table.visibility == Visibility::Superuser && !snapshot.superuser()
+}
+
 impl SystemScan {
     fn batch(&self, context: &TaskContext) -> Result<RecordBatch, DataFusionError> {
         let Some(snapshot) = context.session_config().get_extension::<Snapshot>() else {
             return internal_err!("a query began without a snapshot");
         };
-        if self.table.visibility == Visibility::Superuser && !snapshot.superuser() {
+        if forbidden(self.table, &snapshot) {
             return Err(DataFusionError::External(Box::new(Forbidden { kind: "table", name: self.table.name })));
         }
         self.table.batch(&snapshot, self.projection.as_ref())

@@ -281,7 +281,7 @@ fn set_config(snapshot: &Snapshot, arguments: &[ScalarValue]) -> Result<ScalarVa
         None => {
             let mut after = (*snapshot.session).clone();
             after.apply(SessionChange::Reset(setting.name), &snapshot.catalog, &mut rand::rng());
-            (SessionChange::Reset(setting.name), effective(setting, &after, &snapshot.catalog).0)
+            (SessionChange::Reset(setting.name), effective(setting, &after, &snapshot.catalog).0.into_owned())
         }
     };
     note(snapshot, Effect::Change(change))?;

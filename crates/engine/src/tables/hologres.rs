@@ -341,7 +341,7 @@ fn push_statement(snapshot: &Snapshot, logged: &LoggedStatement, rows: &mut Rows
         vec!["PG".to_owned()].into(),
         logged.client.map(|client| client.to_string()).into(),
         Cell::Null,
-        logged.tables_read.clone().into(),
+        logged.tables_read.to_vec().into(),
         logged.session_id.as_str().into(),
         Cell::Time(logged.session_start_us),
         logged.statement_number.to_string().into(),

@@ -10,6 +10,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::error::DataFusionError;
 
 use super::{Cell, Column, Kind};
+use crate::sql::Scalar;
 
 /// A row that does not fit its table's columns: a mistake of ours, which a test over all tables looks for.
 #[derive(Debug, thiserror::Error)]
@@ -130,30 +131,69 @@ impl Builder {
 
 /// Takes the rows of a table, one after the other; columns nobody asked for are not kept.
 pub struct Rows {
-    builders: Vec<(&'static str, Builder)>,
+    columns: &'static [Column],
+    sink: Sink,
     len: usize,
+}
+
+/// What becomes of the rows.
+enum Sink {
+    /// Columns of arrow, as many as the table has.
+    Arrow(Vec<Builder>),
+    /// Rows, with the columns that are wanted.
+    Direct { wanted: Vec<usize>, rows: Vec<Vec<Scalar>>, rows_max: usize },
+}
+
+/// The value of a cell; none when it is of another type or does not fit.
+fn scalar(kind: Kind, cell: Cell<'_>) -> Option<Scalar> {
+    Some(match (kind, cell) {
+        (_, Cell::Null) => Scalar::Null,
+        (Kind::Int, Cell::Int(value)) => Scalar::Int(value),
+        (Kind::Int4, Cell::Int(value)) => Scalar::Int(i32::try_from(value).ok()?.into()),
+        (Kind::Int2, Cell::Int(value)) => Scalar::Int(i16::try_from(value).ok()?.into()),
+        (Kind::Oid, Cell::Int(value)) => Scalar::Int(u32::try_from(value).ok()?.into()),
+        (Kind::Varchar | Kind::Text | Kind::Name | Kind::Char | Kind::Json | Kind::Jsonb, Cell::Text(value)) => {
+            Scalar::Text(value.into_owned())
+        }
+        (Kind::Bool, Cell::Bool(value)) => Scalar::Bool(value),
+        (Kind::Float4, Cell::Float(value)) => Scalar::Float4(value),
+        (Kind::Float, Cell::Float(value)) => Scalar::Float8(value.into()),
+        (Kind::Timestamptz | Kind::Timestamp, Cell::Time(value)) => Scalar::Time(value),
+        (Kind::TextArray | Kind::NameArray | Kind::CharArray, Cell::Texts(values)) => {
+            Scalar::Texts(values.into_iter().map(Some).collect())
+        }
+        (Kind::Int2Array | Kind::Int2Vector, Cell::Numbers(values)) => numbers::<i16>(values)?,
+        (Kind::Int4Array, Cell::Numbers(values)) => numbers::<i32>(values)?,
+        (Kind::OidArray | Kind::OidVector, Cell::Numbers(values)) => numbers::<u32>(values)?,
+        _ => return None,
+    })
+}
+
+fn numbers<T: TryFrom<i64>>(values: Vec<i64>) -> Option<Scalar> {
+    let fits = values.iter().all(|value| T::try_from(*value).is_ok());
+    fits.then(|| Scalar::Ints(values.into_iter().map(Some).collect()))
 }
 
 impl Rows {
     pub(super) fn new(columns: &'static [Column], projection: Option<&Vec<usize>>) -> Self {
         let wanted = |index: usize| projection.is_none_or(|wanted| wanted.contains(&index));
         let builder = |(index, column): (usize, &Column)| {
-            let builder = if wanted(index) { Builder::new(column.kind) } else { Builder::Skip };
-            (column.name, builder)
+            if wanted(index) { Builder::new(column.kind) } else { Builder::Skip }
         };
-        Self { builders: columns.iter().enumerate().map(builder).collect(), len: 0 }
+        Self { columns, sink: Sink::Arrow(columns.iter().enumerate().map(builder).collect()), len: 0 }
+    }
+
+    /// Keeps rows as they are told to clients, with some columns in that order, each once; no more than so many.
+    pub(crate) fn direct(columns: &'static [Column], wanted: &[usize], rows_max: usize) -> Self {
+        Self { columns, sink: Sink::Direct { wanted: wanted.to_vec(), rows: Vec::new(), rows_max }, len: 0 }
     }
 
     /// Adds a row: one cell a column, in their order.
-    pub fn push<const N: usize>(&mut self, cells: [Cell<'_>; N]) -> Result<(), RowsError> {
-        if cells.len() != self.builders.len() {
-            return Err(RowsError { column: self.builders.first().map_or("", |(name, _)| name) });
+    pub fn push<const N: usize>(&mut self, mut cells: [Cell<'_>; N]) -> Result<(), RowsError> {
+        if cells.len() != self.columns.len() {
+            return Err(RowsError { column: self.columns.first().map_or("", |column| column.name) });
         }
-        for ((name, builder), cell) in self.builders.iter_mut().zip(cells) {
-            builder.append(cell).ok_or(RowsError { column: name })?;
-        }
-        self.len += 1;
-        Ok(())
+        self.add(|index, _| cells.get_mut(index).map_or(Cell::Null, |cell| std::mem::replace(cell, Cell::Null)))
     }
 
     /// Adds a row by the columns' names; those that are not named are NULL.
@@ -161,17 +201,45 @@ impl Rows {
         &mut self,
         mut cells: [(&'static str, Cell<'_>); N],
     ) -> Result<(), RowsError> {
-        let known = |name: &&str| self.builders.iter().any(|(own, _)| own == name);
+        let known = |name: &&str| self.columns.iter().any(|own| own.name == *name);
         if let Some(column) = cells.iter().map(|(name, _)| *name).find(|name| !known(name)) {
             return Err(RowsError { column });
         }
-        for (name, builder) in &mut self.builders {
-            let named = cells.iter_mut().find(|(own, _)| own == name);
-            let cell = named.map_or(Cell::Null, |(_, cell)| std::mem::replace(cell, Cell::Null));
-            builder.append(cell).ok_or(RowsError { column: name })?;
+        self.add(|_, name| {
+            let named = cells.iter_mut().find(|(own, _)| *own == name);
+            named.map_or(Cell::Null, |(_, cell)| std::mem::replace(cell, Cell::Null))
+        })
+    }
+
+    /// Adds a row of the cells that `take` gives, each asked for once at the most.
+    fn add<'a>(&mut self, mut take: impl FnMut(usize, &'static str) -> Cell<'a>) -> Result<(), RowsError> {
+        match &mut self.sink {
+            Sink::Arrow(builders) => {
+                for (index, (column, builder)) in self.columns.iter().zip(builders).enumerate() {
+                    builder.append(take(index, column.name)).ok_or(RowsError { column: column.name })?;
+                }
+            }
+            Sink::Direct { wanted, rows, rows_max } => {
+                if rows.len() >= *rows_max {
+                    return Err(RowsError { column: "" });
+                }
+                let cell = |index: &usize| {
+                    let column = self.columns.get(*index).ok_or(RowsError { column: "" })?;
+                    scalar(column.kind, take(*index, column.name)).ok_or(RowsError { column: column.name })
+                };
+                rows.push(wanted.iter().map(cell).collect::<Result<_, _>>()?);
+            }
         }
         self.len += 1;
         Ok(())
+    }
+
+    /// The rows, where they were kept as such.
+    pub(crate) fn into_scalars(self) -> Option<Vec<Vec<Scalar>>> {
+        match self.sink {
+            Sink::Direct { rows, .. } => Some(rows),
+            Sink::Arrow(_) => None,
+        }
     }
 
     pub(super) fn finish(
@@ -179,8 +247,11 @@ impl Rows {
         schema: &SchemaRef,
         projection: Option<&Vec<usize>>,
     ) -> Result<RecordBatch, DataFusionError> {
-        let mut arrays: Vec<Option<ArrayRef>> =
-            self.builders.into_iter().map(|(_, builder)| builder.finish()).collect();
+        let builders = match self.sink {
+            Sink::Arrow(builders) => builders,
+            Sink::Direct { .. } => Vec::new(),
+        };
+        let mut arrays: Vec<Option<ArrayRef>> = builders.into_iter().map(Builder::finish).collect();
         let (schema, columns) = match projection {
             None => (Arc::clone(schema), arrays.into_iter().flatten().collect()),
             Some(wanted) => {

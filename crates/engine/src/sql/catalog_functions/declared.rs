@@ -283,7 +283,8 @@ pub(in crate::sql) fn setting_shown(snapshot: &Snapshot, name: &str, fine: bool)
     };
     let hidden = setting.superuser && !snapshot.superuser();
     let changed = snapshot.live.effects.changed(setting.name);
-    let value = changed.unwrap_or_else(|| effective(setting, &snapshot.session, &snapshot.catalog).0);
+    let kept = || effective(setting, &snapshot.session, &snapshot.catalog).0.into_owned();
+    let value = changed.unwrap_or_else(kept);
     Ok(Some(if hidden { crate::show::MASK.to_owned() } else { setting.shown(&value) }))
 }
 

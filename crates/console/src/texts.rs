@@ -1,0 +1,112 @@
+//! Texts that clients send again and again, read once: to read a query takes longer than to answer many of them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use switchyard_dialect::{ParseLimits, Parsed, Statement, SyntaxError};
+
+/// So many texts are kept; when there are more, all are forgotten and the keeping begins anew.
+const TEXTS_MAX: usize = 256;
+
+/// A text of more bytes is not kept.
+const BYTES_MAX: usize = 4_096;
+
+/// The texts that all sessions of a member share. Only queries are kept: other statements change things, and may hold
+/// secrets.
+#[derive(Debug, Default)]
+pub(crate) struct Texts(Mutex<HashMap<Arc<str>, Text>>);
+
+#[derive(Debug, Clone)]
+struct Text {
+    source: Arc<str>,
+    statements: Arc<[Arc<Parsed>]>,
+    /// Those within which it was read.
+    limits: ParseLimits,
+}
+
+impl Texts {
+    /// The text, and its statements.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn read(&self, text: &str, limits: ParseLimits) -> Result<(Arc<str>, Arc<[Arc<Parsed>]>), SyntaxError> {
+        self.read_by(text, limits, || switchyard_dialect::parse_within(text, limits))
+    }
+
+    /// The same for a statement that is to be prepared.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn read_template(
+        &self,
+        text: &str,
+        limits: ParseLimits,
+    ) -> Result<(Arc<str>, Arc<[Arc<Parsed>]>), SyntaxError> {
+        self.read_by(text, limits, || switchyard_dialect::parse_template(text, limits))
+    }
+
+    /// A text of one query without parameters means the same in both ways.
+    fn read_by(
+        &self,
+        text: &str,
+        limits: ParseLimits,
+        read: impl FnOnce() -> Result<Vec<Parsed>, SyntaxError>,
+    ) -> Result<(Arc<str>, Arc<[Arc<Parsed>]>), SyntaxError> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
+        if let Some(known) = known.filter(|known| known.limits == limits) {
+            return Ok((known.source, known.statements));
+        }
+        let statements: Arc<[Arc<Parsed>]> = read()?.into_iter().map(Arc::new).collect();
+        let source: Arc<str> = text.into();
+        if let [statement] = &*statements
+            && matches!(statement.statement, Statement::Sql(_))
+            && text.len() <= BYTES_MAX
+            && !text.contains(['$', '?'])
+        {
+            let kept = Text { source: Arc::clone(&source), statements: Arc::clone(&statements), limits };
+            let mut texts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if texts.len() >= TEXTS_MAX {
+                texts.clear();
+            }
+            texts.insert(Arc::clone(&source), kept);
+        }
+        Ok((source, statements))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+    use super::*;
+
+    fn kept(texts: &Texts) -> usize {
+        texts.0.lock().unwrap().len()
+    }
+
+    #[test]
+    fn a_query_is_read_once_and_within_its_limits() {
+        let (texts, limits) = (Texts::default(), ParseLimits::default());
+        let (_, first) = texts.read("SELECT (1)", limits).unwrap();
+        let (_, again) = texts.read("SELECT (1)", limits).unwrap();
+        assert!(Arc::ptr_eq(&first, &again));
+        let (_, template) = texts.read_template("SELECT (1)", limits).unwrap();
+        assert!(Arc::ptr_eq(&first, &template));
+        texts.read("SELECT (1)", ParseLimits { query_bytes_max: 3, ..limits }).unwrap_err();
+    }
+
+    #[test]
+    fn only_single_short_queries_without_parameters_are_kept_and_not_too_many() {
+        let (texts, limits) = (Texts::default(), ParseLimits::default());
+        let long = format!("SELECT '{}'", "x".repeat(BYTES_MAX));
+        for text in ["", "SELECT 1; SELECT 2", "CREATE USER u IDENTIFIED BY 'secret'", "SELECT $1", &long] {
+            texts.read_template(text, limits).ok();
+            texts.read(text, limits).ok();
+            assert_eq!(kept(&texts), 0, "{text}");
+        }
+        for number in 0..TEXTS_MAX + 9 {
+            texts.read(&format!("SELECT {number}"), limits).unwrap();
+        }
+        assert_eq!(kept(&texts), 9);
+    }
+}
