@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use switchyard_dialect::{DiscardWhat, Parsed, SqlStatement, Statement};
 use switchyard_engine::{ClientError, OutputColumn, Parameter, Severity, SqlState};
-use switchyard_session::{Client, SessionEntry};
+use switchyard_session::{Client, Secured, SessionEntry};
 use switchyard_wire::message::{TransactionStatus, backend_key_data, parameter_status, ready_for_query};
 use switchyard_wire::{WireError, answer, frontend, frontend::Frontend};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -39,6 +39,44 @@ pub(crate) async fn run<S>(console: Arc<Console>, client: Client<S>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
 {
+    let mut served = match begin(console, client) {
+        Ok(served) => served,
+        Err(refused) => {
+            let (line, error) = *refused;
+            return Box::pin(farewell(line, error.fatal())).await;
+        }
+    };
+    let ended = match Box::pin(served.ready()).await {
+        Ok(()) => served.serve().await,
+        Err(ended) => ended,
+    };
+    // Whoever looks for the session from now on does not find it, however long the client takes to read.
+    let line = finish(served, &ended);
+    if let Some(error) = ended.told() {
+        Box::pin(farewell(line, error)).await;
+    }
+}
+
+fn finish<S>(served: Box<Served<S>>, ended: &Ended) -> Line<S> {
+    let Served { line, mut session, entry, .. } = *served;
+    session.end();
+    debug!(error = ended as &dyn std::error::Error, session = entry.id, "session ended");
+    line
+}
+
+async fn farewell<S: AsyncRead + AsyncWrite + Unpin + Send>(mut line: Line<S>, error: ClientError) {
+    line.farewell(&error).await;
+}
+
+/// A client that is served over a stream, be it in TLS or not.
+type Begun<S> = Box<Served<Secured<S>>>;
+
+/// Makes the session of a client, in a box: it is as large as all that is needed to wait for the next message. Where there
+/// can be none, the client is to be told why.
+fn begin<S>(console: Arc<Console>, client: Client<S>) -> Result<Begun<S>, Box<(Line<Secured<S>>, ClientError)>>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
+{
     let Client { stream, leftover, database, parameters, session: place, .. } = client;
     let entry = Arc::clone(place.entry());
     let secret = place.secret().to_vec();
@@ -49,9 +87,9 @@ where
         .and_then(|parameters| vertica::open(Arc::clone(&console), place, parameters));
     let (session, warnings) = match opened {
         Ok(opened) => opened,
-        Err(error) => return line.farewell(&error.fatal()).await,
+        Err(error) => return Err(Box::new((line, error))),
     };
-    let mut served = Served {
+    let mut served = Box::new(Served {
         line,
         session,
         vertica: Vertica::of(&entry),
@@ -59,22 +97,11 @@ where
         statements: HashMap::new(),
         portals: HashMap::new(),
         skips: false,
-    };
+    });
     served.line.notices(&warnings);
     served.reports();
     backend_key_data(&mut served.line.out, served.entry.process_id, &secret);
-    let ended = match served.ready().await {
-        Ok(()) => served.serve().await,
-        Err(ended) => ended,
-    };
-    // Whoever looks for the session from now on does not find it, however long the client takes to read.
-    let Served { mut line, mut session, entry, .. } = served;
-    session.end();
-    drop(session);
-    if let Some(error) = ended.told() {
-        line.farewell(&error).await;
-    }
-    debug!(error = &ended as &dyn std::error::Error, session = entry.id, "session ended");
+    Ok(served)
 }
 
 /// The console's other name: what watches pgbouncer asks there.

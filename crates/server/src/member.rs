@@ -48,8 +48,9 @@ impl Member {
     pub(crate) fn handle(self: Arc<Self>, stream: TcpStream, peer: Peer) -> impl Future<Output = ()> + Send + 'static {
         let established = Arc::clone(&self.console).establish(stream, peer);
         async move {
-            // In boxes: what a login needs is not held as long as the session lasts.
-            match Box::pin(established).await {
+            // In boxes: what a login needs is not held as long as the session lasts. What is matched on is.
+            let established = Box::pin(established).await;
+            match established {
                 Some(Established::Elsewhere(elsewhere)) => Box::pin(self.pass_on(*elsewhere)).await,
                 Some(established) => Box::pin(self.serve(established, peer)).await,
                 None => {}
