@@ -26,7 +26,7 @@ use tracing::debug;
 use crate::Console;
 use crate::channels::Notification;
 use crate::encode;
-use crate::encode::{FieldFormat, IntervalStyle, Style, field};
+use crate::encode::{FieldFormat, Style, field};
 use crate::error::canceled;
 use crate::session::{Answer, Outcome, PortalEvent, Session};
 use line::{Ended, Failure, Line};
@@ -82,7 +82,7 @@ where
     let secret = place.secret().to_vec();
     let counters = Arc::clone(&console.live.query_log.counters);
     let message_bytes_max = console.context.limits.message_bytes_max;
-    let mut line = Line::new(stream, leftover, Arc::clone(&entry), counters, message_bytes_max);
+    let line = Line::new(stream, leftover, Arc::clone(&entry), counters, message_bytes_max);
     let opened = check_database(&console, database.as_deref(), parameters)
         .and_then(|parameters| vertica::open(Arc::clone(&console), place, parameters));
     let (session, warnings) = match opened {
@@ -466,14 +466,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     }
 
     /// How the rows of this session are written.
-    fn style(&self) -> Style {
-        Style {
-            zone: self.session.zone(),
-            interval: IntervalStyle::named(&self.session.setting("IntervalStyle")),
-            bytes_escaped: self.session.setting("bytea_output") == "escape",
-            float_digits: self.session.setting("extra_float_digits").parse().unwrap_or(1),
-            vertica: self.vertica.as_ref().map(Vertica::binary),
-        }
+    fn style(&mut self) -> Style {
+        Style { vertica: self.vertica.as_ref().map(Vertica::binary), ..self.session.style() }
     }
 
     /// Says that a statement is done. Clients of Vertica are told no counts, but what has changed by it.

@@ -25,6 +25,7 @@ use tokio::time::{Instant, sleep};
 use crate::Console;
 use crate::asking::{Answer as PeerAnswer, Question, denied};
 use crate::channels::{Listening, Notification, Wish};
+use crate::encode::{IntervalStyle, Style};
 use crate::error::aborted;
 use crate::live::{now_us, shown};
 use crate::query_log::{Keep, Running};
@@ -49,6 +50,10 @@ pub(crate) struct Session {
     seen_version: u64,
     /// As the client was last told of settings.
     reported: Seen,
+    told: BTreeMap<&'static str, String>,
+    /// Before the first statement of a transaction that may be that of one statement alone.
+    before: Option<Arc<SessionState>>,
+    hot: Option<Hot>,
     /// As others were last shown what the session does.
     shown: Seen,
     author: Author,
@@ -62,6 +67,15 @@ pub(crate) struct Session {
     locks: Locks,
     /// When the transaction began, or the statement outside of one, in microseconds since 1970-01-01 UTC.
     unit_begin_us: Option<i64>,
+}
+
+/// What each statement asks of the settings.
+struct Hot {
+    seen: Seen,
+    parse: ParseLimits,
+    query: QueryLimits,
+    keep: Keep,
+    style: Style,
 }
 
 /// The version of the catalog, and the state of a session.
@@ -160,6 +174,9 @@ impl Session {
             queries: None,
             seen_version,
             reported: None,
+            told: BTreeMap::new(),
+            before: None,
+            hot: None,
             shown: None,
             author,
             running: None,
@@ -199,7 +216,7 @@ impl Session {
             return Vec::new();
         }
         let catalog = self.catalog();
-        let news = self.state_mut().reports(&catalog);
+        let news = self.state.reports(&catalog, &mut self.told);
         self.reported = self.now();
         news
     }
@@ -317,11 +334,19 @@ impl Session {
     pub(crate) fn begin_pipelined(&mut self) {
         match &self.transaction {
             Some(transaction) if transaction.explicit => {}
-            Some(_) => self.state_mut().begin(),
+            Some(_) => self.begin_state(),
             None => {
                 self.transaction = Some(Transaction::begin(self.console.head.load(), false));
-                self.state_mut().begin_alone();
+                // Nothing is undone yet: most statements are alone up to Sync, and set nothing.
+                self.before = Some(Arc::clone(&self.state));
             }
+        }
+    }
+
+    fn begin_state(&mut self) {
+        match self.before.take() {
+            Some(before) => self.state_mut().begin_as(&before),
+            None => self.state_mut().begin(),
         }
     }
 
@@ -432,11 +457,52 @@ impl Session {
     }
 
     /// What the texts that a client sends may be at the most.
-    pub(crate) fn parse_limits(&self) -> ParseLimits {
-        ParseLimits {
-            statement_bytes_max: self.limit("statement_bytes_max"),
-            query_bytes_max: self.limit("query_bytes_max"),
-            depth_max: self.limit("parse_depth_max"),
+    pub(crate) fn parse_limits(&mut self) -> ParseLimits {
+        self.hot().parse
+    }
+
+    /// How rows are written, but for what the protocol wants.
+    pub(crate) fn style(&mut self) -> Style {
+        self.hot().style.clone()
+    }
+
+    /// The settings that each statement asks for, looked up when they may have changed.
+    fn hot(&mut self) -> &Hot {
+        let kept = self.hot.take().filter(|hot| self.is_as_at(&hot.seen));
+        let hot = kept.unwrap_or_else(|| self.look_up());
+        self.hot.insert(hot)
+    }
+
+    fn look_up(&self) -> Hot {
+        let catalog = self.catalog();
+        let number = |name| settings::int_of(name, &self.state, &catalog);
+        let size = |name| usize::try_from(number(name)).unwrap_or(usize::MAX);
+        // The administrator's limit holds whatever the session sets for itself.
+        let own = switchyard_engine::statement_time_ms(&self.state, &catalog);
+        let most = u64::try_from(number("query_time_ms_max")).ok().filter(|ms| *ms > 0);
+        Hot {
+            seen: self.now(),
+            parse: ParseLimits {
+                statement_bytes_max: size("statement_bytes_max"),
+                query_bytes_max: size("query_bytes_max"),
+                depth_max: size("parse_depth_max"),
+            },
+            query: QueryLimits {
+                memory_bytes_max: size("query_memory_bytes_max"),
+                time_ms_max: own.into_iter().chain(most).min().unwrap_or_default(),
+                depth_max: u64::try_from(number("parse_depth_max")).unwrap_or_default(),
+            },
+            keep: Keep {
+                statements_max: usize::try_from(number("query_log_statements_max")).unwrap_or_default(),
+                duration_us_min: Some(number("log_min_duration_statement").saturating_mul(1_000)).filter(|us| *us >= 0),
+            },
+            style: Style {
+                zone: self.zone(),
+                interval: IntervalStyle::named(&self.setting("IntervalStyle")),
+                bytes_escaped: self.setting("bytea_output") == "escape",
+                float_digits: self.setting("extra_float_digits").parse().unwrap_or(1),
+                vertica: None,
+            },
         }
     }
 
@@ -493,13 +559,8 @@ impl Session {
         result
     }
 
-    fn begin_logging(&self, text: String, statement: &Statement) -> Arc<Running> {
-        let catalog = self.catalog();
-        let number = |name| settings::int_of(name, &self.state, &catalog);
-        let keep = Keep {
-            statements_max: usize::try_from(number("query_log_statements_max")).unwrap_or_default(),
-            duration_us_min: Some(number("log_min_duration_statement").saturating_mul(1_000)).filter(|us| *us >= 0),
-        };
+    fn begin_logging(&mut self, text: String, statement: &Statement) -> Arc<Running> {
+        let keep = self.hot().keep;
         let activity = self.place.activity();
         let first_word = text.split_whitespace().next().unwrap_or_default().to_uppercase();
         let statement = LoggedStatement {
@@ -727,7 +788,10 @@ impl Session {
                 self.listening.settle(room);
                 self.portal_events.push(PortalEvent::Committed);
                 self.locks.table.end_transaction(self.locks.process_id);
-                self.state_mut().commit();
+                self.before = None;
+                if self.state.has_to_commit() {
+                    self.state_mut().commit();
+                }
                 self.refresh();
                 Ok(())
             }
@@ -744,6 +808,9 @@ impl Session {
         self.listening.forget();
         self.transaction = None;
         self.failed = false;
+        if let Some(before) = self.before.take() {
+            self.state_mut().begin_as(&before);
+        }
         self.state_mut().rollback();
         self.refresh_after_rollback();
     }
@@ -808,7 +875,7 @@ impl Session {
             }
             Some(transaction) => {
                 transaction.explicit = true;
-                self.state_mut().begin();
+                self.begin_state();
             }
             None => {
                 self.transaction = Some(Transaction::begin(self.console.head.load(), true));
@@ -1112,16 +1179,7 @@ impl Session {
 
     /// The session's query engine, reading this snapshot.
     fn queries(&mut self, snapshot: Arc<Snapshot>) -> Result<&Queries, ClientError> {
-        let catalog = Arc::clone(&snapshot.catalog);
-        let number = |name| u64::try_from(settings::int_of(name, &self.state, &catalog)).unwrap_or_default();
-        // The administrator's limit holds whatever the session sets for itself.
-        let own = switchyard_engine::statement_time_ms(&self.state, &catalog);
-        let most = Some(number("query_time_ms_max")).filter(|ms| *ms > 0);
-        let limits = QueryLimits {
-            memory_bytes_max: usize::try_from(number("query_memory_bytes_max")).unwrap_or(usize::MAX),
-            time_ms_max: own.into_iter().chain(most).min().unwrap_or_default(),
-            depth_max: number("parse_depth_max"),
-        };
+        let limits = self.hot().query;
         match &mut self.queries {
             Some(queries) if queries.limits() == limits => {
                 queries.read(snapshot);

@@ -93,11 +93,8 @@ pub struct SessionState {
     start: Arc<Start>,
     scoped: Scoped,
     frames: Vec<Frame>,
-    /// The transaction is that of one statement alone, as far as is known yet.
-    alone: bool,
     /// The workload that applies.
     workload: Option<Name>,
-    reported: BTreeMap<&'static str, String>,
 }
 
 /// What RESET and DISCARD ALL go back to.
@@ -153,9 +150,7 @@ impl SessionState {
             start: Arc::default(),
             scoped: Scoped::default(),
             frames: Vec::new(),
-            alone: false,
             workload: None,
-            reported: BTreeMap::new(),
         };
         Arc::make_mut(&mut session.start).levels =
             LevelValues::read(catalog, session.node_id(catalog), session.user_id);
@@ -177,9 +172,7 @@ impl SessionState {
             start: Arc::default(),
             scoped: Scoped::default(),
             frames: Vec::new(),
-            alone: false,
             workload: None,
-            reported: BTreeMap::new(),
         }
     }
 
@@ -226,7 +219,7 @@ impl SessionState {
 
     /// Whether BEGIN was said, or several statements are one transaction.
     pub fn in_transaction(&self) -> bool {
-        !self.frames.is_empty() && !self.alone
+        !self.frames.is_empty()
     }
 
     /// How many savepoints there are.
@@ -236,21 +229,24 @@ impl SessionState {
 
     /// BEGIN: what is set from now on is undone by [`Self::rollback`].
     pub fn begin(&mut self) {
-        self.alone = false;
-        self.push_first();
+        let scoped = self.scoped.clone();
+        self.begin_with(scoped);
     }
 
-    /// A statement runs that others may follow in its transaction, or may not: it can do what only a statement alone
-    /// can, and what is set is undone by [`Self::rollback`].
-    pub fn begin_alone(&mut self) {
-        self.alone = true;
-        self.push_first();
+    /// The same, where the transaction began with statements before this one: all since it was as `then` is undone.
+    pub fn begin_as(&mut self, then: &Self) {
+        self.begin_with(then.scoped.clone());
     }
 
-    fn push_first(&mut self) {
+    fn begin_with(&mut self, scoped: Scoped) {
         if self.frames.is_empty() {
-            self.frames.push(Frame { savepoint: None, scoped: self.scoped.clone() });
+            self.frames.push(Frame { savepoint: None, scoped });
         }
+    }
+
+    /// Whether [`Self::commit`] would change anything.
+    pub fn has_to_commit(&self) -> bool {
+        self.in_transaction() || !self.scoped.local.is_empty()
     }
 
     /// SAVEPOINT.
@@ -277,14 +273,12 @@ impl SessionState {
 
     /// COMMIT: what was SET LOCAL ends.
     pub fn commit(&mut self) {
-        self.alone = false;
         self.frames.clear();
         self.scoped.local.clear();
     }
 
     /// ROLLBACK: everything is as it was at BEGIN. The workload is to be refreshed.
     pub fn rollback(&mut self) {
-        self.alone = false;
         if let Some(first) = self.frames.drain(..).next() {
             self.scoped = first.scoped;
         }
@@ -336,12 +330,12 @@ impl SessionState {
     }
 
     /// The values clients must be told of (ParameterStatus) because they are new or other than last told.
-    pub fn reports(&mut self, catalog: &Catalog) -> Vec<(&'static str, String)> {
+    pub fn reports(&self, catalog: &Catalog, told: &mut BTreeMap<&'static str, String>) -> Vec<(&'static str, String)> {
         let mut changed = Vec::new();
         for setting in SETTINGS.iter().filter(|setting| setting.report) {
             let value = setting.shown(&settings::effective(setting, self, catalog).0);
-            if self.reported.get(setting.name) != Some(&value) {
-                self.reported.insert(setting.name, value.clone());
+            if told.get(setting.name) != Some(&value) {
+                told.insert(setting.name, value.clone());
                 changed.push((setting.name, value));
             }
         }

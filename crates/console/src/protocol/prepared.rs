@@ -37,7 +37,8 @@ pub(crate) struct Prepared {
 impl Prepared {
     /// Reads and describes a statement; none when the text has none. `types` are those the client knows.
     pub(crate) async fn read(session: &mut Session, text: &str, types: &[u32]) -> Result<Option<Self>, ClientError> {
-        let (source, statements) = session.console.texts.read_template(text, session.parse_limits())?;
+        let limits = session.parse_limits();
+        let (source, statements) = session.console.texts.read_template(text, limits)?;
         if statements.len() > 1 {
             let message = if session.speaks_vertica() {
                 "Cannot insert multiple commands into a prepared statement"

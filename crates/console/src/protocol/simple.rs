@@ -27,7 +27,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
 
     async fn run_all(&mut self, text: &[u8]) -> Result<(), Failure> {
         let text = client_text(text)?;
-        let read = self.session.console.texts.read(text, self.session.parse_limits());
+        let limits = self.session.parse_limits();
+        let read = self.session.console.texts.read(text, limits);
         let (source, statements) = read.map_err(switchyard_engine::ClientError::from)?;
         if statements.is_empty() {
             answer::empty_query(&mut self.line.out);

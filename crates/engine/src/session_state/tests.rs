@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use crate::plan::tests::{Bench, fleet};
 
 /// The fleet of the seed's priorities: Gunther has `reporting` himself, and two roles with a workload each.
@@ -138,12 +140,13 @@ fn startup_parameters_are_what_reset_goes_back_to() {
 #[test]
 fn clients_are_told_what_changed() {
     let mut bench = gunther();
-    let first = bench.session.reports(&bench.catalog);
+    let mut told = BTreeMap::new();
+    let first = bench.session.reports(&bench.catalog, &mut told);
     assert!(first.contains(&("is_superuser", "on".to_owned())));
     assert!(first.contains(&("session_authorization", "dbadmin".to_owned())));
-    assert_eq!(bench.session.reports(&bench.catalog), []);
+    assert_eq!(bench.session.reports(&bench.catalog, &mut told), []);
     bench.run("SET DateStyle = 'DMY'");
-    assert_eq!(bench.session.reports(&bench.catalog), [("DateStyle", "ISO, DMY".to_owned())]);
+    assert_eq!(bench.session.reports(&bench.catalog, &mut told), [("DateStyle", "ISO, DMY".to_owned())]);
 }
 
 #[test]
