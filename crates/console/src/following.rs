@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use switchyard_catalog::Catalog;
 use switchyard_store::membership::MemberEvent;
@@ -24,7 +24,9 @@ impl Console {
             match self.store.newer(self.head.load().version()).await {
                 Ok(news) => {
                     said = false;
+                    let begun = Instant::now();
                     take(&self.head, news);
+                    self.metrics.follow_time.note(begun.elapsed());
                     self.members.followed(&self.head.load());
                 }
                 Err(error) => {

@@ -9,6 +9,7 @@ mod error;
 mod following;
 mod live;
 mod members;
+mod metrics;
 mod protocol;
 mod query_log;
 mod router;
@@ -16,6 +17,7 @@ mod session;
 mod texts;
 mod transaction;
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use ipnet::IpNet;
@@ -42,6 +44,7 @@ pub use crate::asking::AskPeer;
 use crate::live::LiveState;
 use crate::members::{Here, Members};
 pub use crate::members::{MemberOrder, PeerPlace, Reach};
+use crate::metrics::Metrics;
 use crate::router::Router;
 
 /// What a member is started with.
@@ -124,6 +127,7 @@ pub struct Console {
     committing: Arc<tokio::sync::Mutex<()>>,
     members: Arc<Members>,
     router: Arc<Router>,
+    metrics: Arc<Metrics>,
     context: Context,
     /// This member's node.
     node_id: Option<NodeId>,
@@ -220,7 +224,8 @@ impl Console {
             members.changed(node, true, "the member started");
         }
         let node_id = node.map(|node| node.id);
-        let router = Arc::new(Router::new(head.clone(), Arc::clone(&members), node_id));
+        let metrics = Arc::new(Metrics::default());
+        let router = Arc::new(Router::new(head.clone(), Arc::clone(&members), node_id, Arc::clone(&metrics)));
         let (logins, secrets, draining) = (head.clone(), head.clone(), head.clone());
         let deciding = Arc::clone(&router);
         let context = Context {
@@ -252,6 +257,7 @@ impl Console {
             committing,
             members,
             router,
+            metrics,
             context,
             node_id,
             node_name_at_start: options.node_name,
@@ -337,6 +343,7 @@ impl Console {
         S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
     {
         let slot = self.context.begin_login();
+        self.metrics.connections.fetch_add(1, Ordering::Relaxed);
         async move {
             let established = establish(stream, peer, slot, &self.context).await;
             established.map_err(|error| self.refused(peer, &error)).ok()
@@ -357,6 +364,7 @@ impl Console {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
     {
+        self.metrics.sessions.fetch_add(1, Ordering::Relaxed);
         protocol::run(self, client).await;
     }
 
@@ -366,6 +374,7 @@ impl Console {
     }
 
     fn refused(&self, peer: Peer, error: &SessionError) {
+        Metrics::count(&self.metrics.failures, error.cause());
         match (error, error.report()) {
             // What is wrong with a certificate is the operator's to know, whoever's it is.
             (SessionError::Handshake(_), _) => warn!(%peer, %error, "connection refused"),

@@ -9,6 +9,7 @@ use switchyard_session::{Balance, Destination, Peer};
 
 use crate::Head;
 use crate::members::Members;
+use crate::metrics::Metrics;
 
 /// One member's part in balancing.
 #[derive(Debug)]
@@ -16,13 +17,14 @@ pub(crate) struct Router {
     head: Head,
     members: Arc<Members>,
     here: Option<NodeId>,
+    metrics: Arc<Metrics>,
     /// Whose turn it is in each group.
     pub(crate) turns: Arc<Turns>,
 }
 
 impl Router {
-    pub(crate) fn new(head: Head, members: Arc<Members>, here: Option<NodeId>) -> Self {
-        Self { head, members, here, turns: Arc::default() }
+    pub(crate) fn new(head: Head, members: Arc<Members>, here: Option<NodeId>, metrics: Arc<Metrics>) -> Self {
+        Self { head, members, here, metrics, turns: Arc::default() }
     }
 
     /// A decision as DESCRIBE_LOAD_BALANCE_DECISION makes it: it takes its turn, and no connection comes of it.
@@ -42,6 +44,7 @@ impl Router {
         let client = RoutingClient { address: address.ip(), asks: true, can_be_redirected };
         let decision = catalog.decide(&client, &view, &mut rand::rng());
         self.members.counters.note(&decision, &catalog);
+        self.metrics.decided(&decision);
         let balance = balance(&catalog, &decision);
         self.members.routed.note(address, decision, self.here, catalog, states);
         balance

@@ -1,14 +1,15 @@
 //! Several statements as one version of the catalog, or none.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use switchyard_catalog::{Catalog, Change, Delta, Name, Notice, merge_deltas};
 use switchyard_engine::{ClientError, SqlState};
-use switchyard_store::{Commit, CommitError, Record};
+use switchyard_store::{Commit, CommitError, Committed, Record};
 
 use crate::Console;
 use crate::live::now_us;
+use crate::metrics::Metrics;
 
 /// An open transaction.
 #[derive(Debug)]
@@ -146,7 +147,11 @@ impl Console {
                 deltas: merge_deltas(std::mem::take(&mut deltas)),
                 record: record.clone(),
             };
-            match self.store.commit(commit).await {
+            let begun = Instant::now();
+            let outcome = self.store.commit(commit).await;
+            self.metrics.commit_time.note(begun.elapsed());
+            Metrics::count(&self.metrics.commits, outcome_name(&outcome));
+            match outcome {
                 Ok(committed) => {
                     let catalog = Arc::unwrap_or_clone(working).with_version(committed.version);
                     self.head.replace(Arc::new(catalog));
@@ -163,6 +168,15 @@ impl Console {
                 Err(error) => return Err(commit_error(&error)),
             }
         }
+    }
+}
+
+fn outcome_name(outcome: &Result<Committed, CommitError>) -> &'static str {
+    match outcome {
+        Ok(_) => "committed",
+        Err(CommitError::Stale { .. }) => "stale",
+        Err(CommitError::Refused(_)) => "refused",
+        Err(CommitError::Unknown(_)) => "unknown",
     }
 }
 

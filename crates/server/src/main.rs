@@ -11,6 +11,7 @@ mod cluster;
 mod command_line;
 mod dump;
 mod first_start;
+mod http;
 mod listener;
 mod logging;
 mod member;

@@ -24,7 +24,7 @@ use crate::first_start::FirstPassword;
 use crate::member::Member;
 use crate::settings::{HostPort, Settings, StoreKind};
 use crate::stopping::{StopSignal, StopSignals};
-use crate::{FAILURE, certificates, complain, listener, logging, open_files, storage};
+use crate::{FAILURE, certificates, complain, http, listener, logging, open_files, storage};
 
 /// What closing every session may take before the process ends regardless.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
@@ -66,12 +66,11 @@ where
 }
 
 async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
-    // Reserved: whoever sets it is refused before this.
-    let None = settings.http;
     let mut signals = StopSignals::catch().context("cannot catch signals")?;
     open_files::raise(settings.connections_max.count().saturating_add(settings.logins_max.count()));
     let tls = settings.tls().map(Tls::open).transpose()?.map(Arc::new);
     let listeners = listener::bind(&settings.listen).await?;
+    let watched = listener::bind(&settings.http).await?;
     let addresses: Vec<SocketAddr> = listeners.iter().map(|(address, _)| *address).collect();
     let storage::Opened { store, etcd } = storage::open(&settings).await?;
     let advertised = advertised(settings.advertise.as_ref(), &addresses);
@@ -86,6 +85,7 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     if let Some(cluster) = &mut cluster {
         cluster.begin(&console).await;
     }
+    http::serve(watched, &console);
     announce(&addresses).context("cannot write to standard output")?;
 
     let member = Member::new(Arc::clone(&console));

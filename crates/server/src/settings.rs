@@ -25,8 +25,7 @@ use self::declaration::settings;
 pub(crate) use self::declaration::{Command, Declaration, DefaultValue, Source};
 pub(crate) use self::fault::{Fault, Located, Place};
 pub(crate) use self::value::{
-    Bounded, Endpoints, HostPort, KeyPrefix, LogFilter, LogFormat, Networks, NotYet, Password, Shape, StoreKind,
-    Upstream,
+    Bounded, Endpoints, HostPort, KeyPrefix, LogFilter, LogFormat, Networks, Password, Shape, StoreKind, Upstream,
 };
 
 settings! {
@@ -69,8 +68,9 @@ settings! {
     upstream: Option<Upstream>, from [Flag Variable File], for [Serve], absent "none";
     /// The subcluster this node joins.
     subcluster: Option<Name>, from [Flag Variable File], for [Serve], absent "`default_subcluster`";
-    /// The address of the HTTP endpoint.
-    http: Option<NotYet>, from [Flag Variable File], for [Serve], absent "none";
+    /// The IP address and port of the HTTP endpoint: `/metrics` for Prometheus, `/healthz` while the process lives, `/readyz`
+    /// while it takes connections. Whoever reaches it may read it. Port 0 picks a free one, which the log tells.
+    http: Vec<SocketAddr>, from [Flag Variable File], for [Serve], absent "none";
     /// The name of the database, taken when the catalog is first made.
     database: Name, from [Flag Variable File], for [Serve], text "switchyard";
     /// The password of `dbadmin`, taken when the catalog is first made. Without it one is generated and written to

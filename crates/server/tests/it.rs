@@ -23,6 +23,8 @@ mod driver;
 mod families;
 #[path = "it/files.rs"]
 mod files;
+#[path = "it/http.rs"]
+mod http;
 #[path = "it/jdbc.rs"]
 mod jdbc;
 #[path = "it/limits.rs"]
@@ -68,6 +70,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(command_line::trials());
     trials.extend(differential::trials());
     trials.extend(driver::trials());
+    trials.extend(http::trials());
     trials.extend(jdbc::trials());
     trials.extend(limits::trials());
     trials.extend(node::trials());

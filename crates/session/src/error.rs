@@ -220,6 +220,33 @@ impl SessionError {
         })
     }
 
+    /// What it is counted under.
+    pub fn cause(&self) -> &'static str {
+        match self {
+            Self::Closed | Self::Io(_) => "gone",
+            Self::LoginTime { .. } => "time",
+            Self::Handshake(_) | Self::ClientCertificate(_) | Self::CertificateMissing => "tls",
+            Self::Password { .. } | Self::PasswordExpired(_) | Self::Scram(_) => "password",
+            Self::UserUnknown(_) | Self::UserLocked(_) | Self::CertificateMismatch { .. } => "user",
+            Self::RecordMissing { .. } | Self::Rejected { .. } => "authentication record",
+            Self::LoginsMax { .. }
+            | Self::ConnectionsMax { .. }
+            | Self::ConnectionsReserved { .. }
+            | Self::ClientSessionsMax { .. }
+            | Self::UserSessionsMax { .. } => "limit",
+            Self::Draining(_) => "draining",
+            Self::Wire(_)
+            | Self::ProtocolUnnamed
+            | Self::BytesAfterRequest(_)
+            | Self::RequestRepeated(_)
+            | Self::UserMissing
+            | Self::Replication
+            | Self::Mechanism
+            | Self::PasswordExpected(_)
+            | Self::MessageUnexpected(_) => "protocol",
+        }
+    }
+
     /// Whether it may have been an attempt to guess, which the next ones shall wait for.
     pub(crate) fn is_guess(&self) -> bool {
         matches!(self, Self::Password { .. } | Self::UserUnknown(_) | Self::Scram(_) | Self::CertificateMismatch { .. })

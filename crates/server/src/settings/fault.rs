@@ -104,8 +104,6 @@ pub(crate) enum ValueError {
     Name(#[from] NameError),
     #[error("{0}")]
     LogFilter(String),
-    #[error("is not available in this version")]
-    Reserved,
 }
 
 fn meant(nearest: Option<&str>) -> String {
@@ -114,7 +112,6 @@ fn meant(nearest: Option<&str>) -> String {
 
 fn invalid(name: &str, shown: Option<&str>, source: &ValueError) -> String {
     match (source, shown) {
-        (ValueError::Reserved, _) => format!("\"{name}\" {source}"),
         (_, Some(shown)) => format!("invalid value \"{shown}\" for \"{name}\": {source}"),
         (_, None) => format!("invalid value for \"{name}\": {source}"),
     }

@@ -65,6 +65,7 @@ fn every_setting_can_be_set_in_each_of_its_sources() {
         ("etcd_password", "secret"),
         ("etcd_time_ms_max", "500"),
         ("member_lease_s", "5"),
+        ("http", "127.0.0.1:9000"),
         ("advertise", "db.example.org:5433"),
         ("upstream", "postgresql://u:p@h/d"),
         ("subcluster", "s"),
@@ -150,13 +151,13 @@ password = \"hidden\"
 store = \"consul\"
 upstream = \"mysql://user:hidden@host\"
 log = \"inof\"
-http = \"127.0.0.1:9000\"
+http = \"9000\"
 
 [node]
 name = \"x\"
 ";
     let told = faults(
-        &["http=127.0.0.1:1"],
+        &["http=localhost"],
         &["SWITCHYARD_DATADIR=x", "SWITCHYARD_LOG=loud", "SWITCHYARD_FRIEND=x", "PATH=x"],
         Some(file),
     );
@@ -170,12 +171,14 @@ name = \"x\"
         "s.toml:8: invalid value \"consul\" for \"store\": expected \"redb\", \"etcd\", \"memory\" or etcd://HOST:PORT",
         "s.toml:9: invalid value for \"upstream\": expected a URL that begins with postgresql://",
         "s.toml:10: invalid value \"inof\" for \"log\": expected a level, or target=level with commas between",
-        "s.toml:11: \"http\" is not available in this version",
+        "s.toml:11: invalid value \"9000\" for \"http\": expected an IP address and a port, such as 127.0.0.1:5433 or \
+         [::1]:5433",
         "s.toml:13: \"node\" takes a string, not a table",
         "SWITCHYARD_DATADIR: unknown variable; did you mean \"SWITCHYARD_DATA_DIR\"?",
         "SWITCHYARD_FRIEND: unknown variable",
         "SWITCHYARD_LOG: invalid value \"loud\" for \"log\": expected a level, or target=level with commas between",
-        "--http: \"http\" is not available in this version",
+        "--http: invalid value \"localhost\" for \"http\": expected an IP address and a port, such as 127.0.0.1:5433 or \
+         [::1]:5433",
     ];
     assert_eq!(told, expected);
 }

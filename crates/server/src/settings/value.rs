@@ -131,6 +131,10 @@ impl Setting for Vec<SocketAddr> {
         let addresses = texts.iter().map(|text| Self::parse(text)).collect::<Result<Vec<_>, _>>()?.concat();
         if addresses.is_empty() { Err(ValueError::Expected(Self::EXPECTS)) } else { Ok(addresses) }
     }
+
+    fn absent() -> Option<Self> {
+        Some(Vec::new())
+    }
 }
 
 /// Networks.
@@ -400,18 +404,5 @@ impl<const MIN: u64, const MAX: u64> Setting for Bounded<MIN, MAX> {
             Ok(number) if (MIN..=MAX).contains(&number) => Ok(Self(number)),
             _ => Err(ValueError::Range { min: MIN, max: MAX }),
         }
-    }
-}
-
-/// A setting that is reserved: it has no value, and is refused by name.
-#[derive(Debug)]
-pub(crate) enum NotYet {}
-
-impl Setting for NotYet {
-    const EXPECTS: &'static str = "";
-    const PLACEHOLDER: &'static str = "";
-
-    fn parse(_text: &str) -> Result<Self, ValueError> {
-        Err(ValueError::Reserved)
     }
 }
