@@ -1034,9 +1034,12 @@ impl Session {
     /// Ends the members that have these nodes; tells which could not be told.
     async fn stop(&self, nodes: Vec<NodeId>) -> Option<Warning> {
         // The others first: with this member the session ends.
-        let missing = self.console.ask_peers(&Question::Stop { nodes: nodes.clone() }).await.missing();
+        let mut answers = self.console.ask_peers(&Question::Stop { nodes: nodes.clone() }).await;
+        // Whoever has gone meanwhile has heard.
+        let up = self.console.peers();
+        answers.silent.retain(|name| up.iter().any(|peer| peer.up && !peer.gone && peer.name == *name));
         self.console.stop(&nodes);
-        missing.map(|missing| Warning::new(format!("these members did not answer, and may go on: {missing}")))
+        answers.missing().map(|missing| Warning::new(format!("these members did not answer, and may go on: {missing}")))
     }
 
     /// What a client there would be told, if it asked now.

@@ -7,9 +7,13 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context;
-use tokio::net::{TcpListener, TcpStream};
+use futures::FutureExt;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tracing::{debug, warn};
+
+/// How many connections wait to be accepted.
+const BACKLOG: u32 = 1_024;
 
 /// How long accepting rests when the system has nothing left to accept with.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -28,6 +32,22 @@ pub(crate) async fn bind(addresses: &[SocketAddr]) -> anyhow::Result<Vec<(Socket
     Ok(listeners)
 }
 
+/// The same, on addresses that another process of this user may listen on too, if it lets others do so.
+///
+/// # Errors
+/// When one of them cannot be listened on.
+pub(crate) fn bind_shared(addresses: &[SocketAddr]) -> anyhow::Result<Vec<(SocketAddr, TcpListener)>> {
+    let bound = |address: &SocketAddr| -> io::Result<(SocketAddr, TcpListener)> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+        socket.set_reuseaddr(true)?;
+        socket.set_reuseport(true)?;
+        socket.bind(*address)?;
+        let listener = socket.listen(BACKLOG)?;
+        Ok((listener.local_addr()?, listener))
+    };
+    addresses.iter().map(|address| bound(address).with_context(|| format!("cannot listen on {address}"))).collect()
+}
+
 /// Hands every connection to `handle`, each in a task of its own, until `stop` says true. A task holds a clone of
 /// `alive` as long as it runs, so that the other end sees when the last one has ended.
 pub(crate) async fn accept<H, F>(
@@ -40,11 +60,21 @@ pub(crate) async fn accept<H, F>(
     F: Future<Output = ()> + Send + 'static,
 {
     let mut exhausted = false;
+    let mut stopped = false;
     loop {
-        let accepted = tokio::select! {
-            biased;
-            _ = stop.wait_for(|stopped| *stopped) => return,
-            accepted = listener.accept() => accepted,
+        let accepted = if stopped {
+            // Whoever has called before is served: closing would reset what waits.
+            let Some(Ok(accepted)) = listener.accept().now_or_never() else { return };
+            Ok(accepted)
+        } else {
+            tokio::select! {
+                biased;
+                _ = stop.wait_for(|stopped| *stopped) => {
+                    stopped = true;
+                    continue;
+                }
+                accepted = listener.accept() => accepted,
+            }
         };
         match accepted {
             Ok((stream, peer)) => {

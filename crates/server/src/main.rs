@@ -22,6 +22,7 @@ mod serve;
 mod settings;
 mod stopping;
 mod storage;
+mod takeover;
 
 use settings::{Command, Flags, Located, Place, Settings, Sources};
 

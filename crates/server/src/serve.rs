@@ -24,6 +24,7 @@ use crate::first_start::FirstPassword;
 use crate::member::Member;
 use crate::settings::{HostPort, Settings, StoreKind};
 use crate::stopping::{StopSignal, StopSignals};
+use crate::takeover::Takeover;
 use crate::{FAILURE, certificates, complain, http, listener, logging, open_files, storage};
 
 /// What closing every session may take before the process ends regardless.
@@ -69,13 +70,21 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     let mut signals = StopSignals::catch().context("cannot catch signals")?;
     open_files::raise(settings.connections_max.count().saturating_add(settings.logins_max.count()));
     let tls = settings.tls().map(Tls::open).transpose()?.map(Arc::new);
-    let listeners = listener::bind(&settings.listen).await?;
+    let takeover = Takeover::new(&settings);
+    let listeners = match takeover.wait_max {
+        Some(_) => listener::bind_shared(&settings.listen)?,
+        None => listener::bind(&settings.listen).await?,
+    };
     let watched = listener::bind(&settings.http).await?;
     let addresses: Vec<SocketAddr> = listeners.iter().map(|(address, _)| *address).collect();
-    let storage::Opened { store, etcd } = storage::open(&settings).await?;
+    let storage::Opened { store, etcd } = takeover.retry(async || storage::open(&settings).await).await?;
     let advertised = advertised(settings.advertise.as_ref(), &addresses);
     let mut cluster = match etcd {
-        Some(etcd) => Some(Cluster::join(etcd, &settings, &settings.node_name()?, &advertised).await?),
+        Some(etcd) => {
+            let name = settings.node_name()?;
+            let join = async || Cluster::join(Arc::clone(&etcd), &settings, &name, &advertised).await;
+            Some(takeover.retry(join).await?)
+        }
         None => None,
     };
     let (console, first) = open_catalog(&settings, store, advertised, tls.clone()).await?;

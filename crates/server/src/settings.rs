@@ -116,6 +116,10 @@ settings! {
     throttle_window_ms: Bounded<0, 86_400_000>, from [Flag Variable File], for [Serve], text "600000";
     /// How many addresses with failed logins are told apart.
     throttle_addresses_max: Bounded<1, 1_000_000>, from [Flag Variable File], for [Serve], text "10000";
+    /// How long a start waits for the process that it replaces to end, in milliseconds: both listen on the same addresses
+    /// meanwhile, and connections wait for the one that serves them. That one must have been started with it too. With 0,
+    /// an address or a node that is in use is an error at once.
+    takeover_ms_max: Bounded<0, 3_600_000>, from [Flag Variable File], for [Serve], text "0";
     /// How long sessions may go on after SIGTERM or SIGINT before they are closed, in milliseconds.
     drain_ms_max: Bounded<0, 3_600_000>, from [Flag Variable File], for [Serve], text "10000";
 }

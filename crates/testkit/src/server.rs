@@ -62,6 +62,7 @@ pub struct ServerOptions {
     parent: Option<PathBuf>,
     quickstart: bool,
     node: String,
+    port: u16,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
 }
@@ -76,6 +77,7 @@ impl ServerOptions {
             parent: None,
             quickstart: false,
             node: NODE.to_owned(),
+            port: 0,
             arguments: Vec::new(),
             variables: Vec::new(),
         }
@@ -101,6 +103,13 @@ impl ServerOptions {
         self.store = Store::Etcd;
         node.clone_into(&mut self.node);
         self.argument("--etcd").argument(etcd.url())
+    }
+
+    /// On this port, and not on a free one.
+    #[must_use]
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
     }
 
     /// Without a password in the environment, so that a first start makes one.
@@ -333,10 +342,11 @@ impl Server {
         let log = File::options().create(true).append(true).open(self.log_path())?;
         let mut command = Command::new(&self.options.binary);
         clean_environment(&mut command);
+        let listen = format!("127.0.0.1:{}", self.options.port);
         let (arguments, members): (&[&str], _) = if self.options.quickstart {
             (&["quickstart", "--port", "0"], 3)
         } else {
-            (&["serve", "--listen", "127.0.0.1:0", "--node", self.options.node.as_str()], 1)
+            (&["serve", "--listen", &listen, "--node", self.options.node.as_str()], 1)
         };
         command
             .args(arguments)

@@ -66,6 +66,7 @@ fn every_setting_can_be_set_in_each_of_its_sources() {
         ("etcd_time_ms_max", "500"),
         ("member_lease_s", "5"),
         ("http", "127.0.0.1:9000"),
+        ("takeover_ms_max", "5000"),
         ("advertise", "db.example.org:5433"),
         ("upstream", "postgresql://u:p@h/d"),
         ("subcluster", "s"),

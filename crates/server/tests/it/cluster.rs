@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -37,11 +40,13 @@ pub(crate) fn trials() -> Vec<Trial> {
         crate::trial("a_draining_member_finishes_what_it_has", a_draining_member_finishes),
         crate::trial("a_subcluster_is_stopped_when_it_is_empty", a_subcluster_is_stopped),
         crate::trial("shutdown_ends_all_members", shutdown_ends_all_members),
+        crate::trial("a_member_is_replaced_without_a_refused_connection", a_member_is_replaced),
     ]
 }
 
+/// A member that does not wait for clients that are still there at the end of a test.
 fn options(etcd: &Etcd, name: &str) -> ServerOptions {
-    crate::options().member(etcd, name)
+    crate::options().member(etcd, name).argument("--drain-ms-max").argument("0")
 }
 
 /// Three members, started at the same time on an etcd that is empty.
@@ -607,4 +612,64 @@ fn shutdown_ends_all_members() -> Result<()> {
         ensure!(server.wait_for_end()? == 0);
         server.check_log()
     })
+}
+
+fn a_member_is_replaced() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let shared = |name| crate::options().member(&etcd, name).argument("--takeover-ms-max").argument("60000");
+    let mut old = shared("north").start()?;
+    let east = shared("east").start()?;
+    let mut watching = east.admin()?;
+    let port = old.port();
+    let running = Arc::new(AtomicBool::new(true));
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            let running = Arc::clone(&running);
+            thread::spawn(move || -> Result<usize> {
+                let mut count = 0;
+                while running.load(Ordering::Relaxed) {
+                    let mut client = Client::connect(&Login::new(port, ADMIN, ADMIN_PASSWORD))?;
+                    client.query("SELECT 1")?;
+                    client.close()?;
+                    count += 1;
+                }
+                Ok(count)
+            })
+        })
+        .collect();
+    // The new one listens, and waits for the name.
+    let folder = tempfile::tempdir()?;
+    let new = shared("north").port(port).below(folder.path());
+    let starting = thread::spawn(move || new.start());
+    wait_for_log_below(folder.path(), "waiting for the process that this one replaces")?;
+    ensure!(old.terminate()? == 0);
+    let Ok(new) = starting.join() else { bail!("a start panicked") };
+    let new = new?;
+    new.admin()?.close()?;
+    // Nobody took the node for dead for longer than that.
+    wait_for_state(&mut watching, "north", "UP")?;
+    running.store(false, Ordering::Relaxed);
+    for client in clients {
+        let Ok(count) = client.join() else { bail!("a client panicked") };
+        ensure!(count.context("a connection was refused")? > 0);
+    }
+    ensure!(new.port() == port);
+    old.check_log()?;
+    watching.close()?;
+    east.finish()?;
+    new.finish()
+}
+
+/// Waits until the log of the server below this folder says something.
+fn wait_for_log_below(folder: &Path, text: &str) -> Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        for server in std::fs::read_dir(folder)? {
+            let log = std::fs::read_to_string(server?.path().join("server.log")).unwrap_or_default();
+            if log.contains(text) {
+                return Ok(());
+            }
+        }
+        ensure!(Instant::now() < deadline, "the log does not say {text:?}");
+    }
 }
