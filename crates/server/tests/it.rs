@@ -9,6 +9,8 @@ mod access;
 mod attacks;
 #[path = "it/balanced.rs"]
 mod balanced;
+#[path = "it/chaos.rs"]
+mod chaos;
 #[path = "it/client.rs"]
 mod client;
 #[path = "it/cluster.rs"]
@@ -66,6 +68,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(access::trials());
     trials.extend(attacks::trials());
     trials.extend(balanced::trials());
+    trials.extend(chaos::trials());
     trials.extend(cluster::trials());
     trials.extend(command_line::trials());
     trials.extend(differential::trials());
