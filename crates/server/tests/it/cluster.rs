@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,6 +15,9 @@ use libtest_mimic::Trial;
 use switchyard_testkit::{
     ADMIN, ADMIN_PASSWORD, Client, Etcd, Login, Protocol, Refused, Server, ServerOptions, call, psql, told,
 };
+
+use crate::client::beside;
+use crate::python::interpreter;
 
 /// How long anything may take that must happen.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -41,6 +46,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         crate::trial("a_subcluster_is_stopped_when_it_is_empty", a_subcluster_is_stopped),
         crate::trial("shutdown_ends_all_members", shutdown_ends_all_members),
         crate::trial("a_member_is_replaced_without_a_refused_connection", a_member_is_replaced),
+        crate::trial("drivers_connect_while_all_members_are_restarted", drivers_connect_through_restarts),
     ]
 }
 
@@ -672,4 +678,50 @@ fn wait_for_log_below(folder: &Path, text: &str) -> Result<()> {
         }
         ensure!(Instant::now() < deadline, "the log does not say {text:?}");
     }
+}
+
+/// Members are stopped and started again, one after the other, while drivers that know all of them connect.
+fn drivers_connect_through_restarts() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let mut servers = Vec::new();
+    for name in NAMES {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        servers.push(crate::options().member(&etcd, name).port(port).start()?);
+    }
+    let mut admin = servers[0].admin()?;
+    wait_for_all(&mut admin)?;
+    balance(&mut admin, &servers.iter().collect::<Vec<_>>())?;
+    admin.close()?;
+    let ports: Vec<String> = servers.iter().map(|server| server.port().to_string()).collect();
+    let mut drivers = Command::new(interpreter())
+        .arg(beside("rolling_test.py"))
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("SWITCHYARD_TEST_PORTS", ports.join(","))
+        .env("SWITCHYARD_TEST_USER", ADMIN)
+        .env("SWITCHYARD_TEST_PASSWORD", ADMIN_PASSWORD)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    for (number, name) in NAMES.iter().enumerate() {
+        let other = (number + 1) % NAMES.len();
+        ensure!(servers[number].terminate()? == 0);
+        servers[other].admin()?.query(&format!("CREATE SUBCLUSTER while_{name}_was_away"))?;
+        servers[number].restart()?;
+        let mut watching = servers[other].admin()?;
+        wait_for_state(&mut watching, name, "UP")?;
+        watching.close()?;
+        // It is connected to again before the next one goes.
+        wait_for(&mut servers[number].admin()?, "SELECT (count(*) > 3)::varchar FROM user_sessions", "true")?;
+    }
+    drop(drivers.stdin.take());
+    let done = drivers.wait_with_output()?;
+    let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    ensure!(done.status.success(), "{said}");
+    for server in &servers {
+        let kept =
+            "SELECT count(DISTINCT subcluster_name)::varchar FROM subclusters WHERE subcluster_name LIKE 'while\\_%'";
+        wait_for(&mut server.admin()?, kept, "3")?;
+    }
+    servers.into_iter().try_for_each(Server::finish)
 }
