@@ -84,6 +84,11 @@ pub enum Notice {
         /// What there is.
         workers: u32,
     },
+    /// A user's new name is not the one in what was kept for clients that prove by MD5.
+    Md5VerifierCleared {
+        /// The new name.
+        user: Name,
+    },
     /// DROP ... CASCADE did something to what depends on the object.
     Cascaded {
         /// What was dropped.
@@ -128,6 +133,9 @@ impl fmt::Display for Notice {
                     )
                 }
             },
+            Self::Md5VerifierCleared { user } => {
+                write!(f, "MD5 verifier of user \"{user}\" cleared because of the new name")
+            }
             Self::Cascaded { kind, name, dropped, dependents } => {
                 let names = listed(dependents.iter().map(|(by, name)| format!("{by} \"{name}\"")).collect());
                 let done = if *dropped { "dropped" } else { "changed" };

@@ -296,6 +296,10 @@ pub struct Verifiers {
     pub scram: Secret,
     /// `sha512:<hash>:<salt>`, both in hex: what Vertica clients prove. Empty where only the other one was given.
     pub sha512: Secret,
+    /// `md5:<hash>`, in hex, of password and name: for Vertica clients of users whose security algorithm is MD5. It
+    /// ends with the name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub md5: Option<Secret>,
 }
 
 /// Where a limit of connections is counted.
@@ -373,6 +377,13 @@ pub struct UserLimits {
     pub search_path: Option<Vec<Name>>,
     /// `NONE`, `SHA512` or `MD5`.
     pub security_algorithm: Option<String>,
+}
+
+impl UserLimits {
+    /// Whether a verifier is to be kept for clients that prove by MD5.
+    pub fn wants_md5(&self) -> bool {
+        self.security_algorithm.as_deref() == Some("MD5")
+    }
 }
 
 /// A role.

@@ -32,7 +32,7 @@ use switchyard_session::{
     Throttle, Tls, decide_login, establish, mock_secret,
 };
 use switchyard_store::{Commit, CommitError, Record, Retention, Store, StoreError};
-use switchyard_wire::{CancelKey, ScramVerifier, Version};
+use switchyard_wire::{CancelKey, Md5Verifier, ScramVerifier, Version};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, watch};
@@ -248,7 +248,8 @@ impl Console {
             authenticate: Box::new(move |request| {
                 let catalog = logins.load();
                 let client_sessions_max = settings::client_sessions_max(&catalog, node_id);
-                LoginDecision { client_sessions_max, ..decide_login(&catalog, request) }
+                let md5 = settings::database_value("password_md5_verifiers", &catalog).as_deref() == Some("on");
+                LoginDecision { client_sessions_max, md5, ..decide_login(&catalog, request) }
             }),
         };
         Arc::new(Self {
@@ -435,9 +436,10 @@ impl Console {
 }
 
 /// What is kept of a password.
-fn make_verifiers(password: &str) -> Verifiers {
+fn make_verifiers(password: &str, md5_of: Option<&Name>) -> Verifiers {
     let (scram, sha512) = switchyard_wire::verifiers(password, &mut rand::rng());
-    Verifiers { scram: Secret::new(scram), sha512: Secret::new(sha512) }
+    let md5 = md5_of.map(|user| Secret::new(Md5Verifier::make(password, user.as_str()).text()));
+    Verifiers { scram: Secret::new(scram), sha512: Secret::new(sha512), md5 }
 }
 
 /// Whether a password fits what is kept.
@@ -447,7 +449,7 @@ fn check_password(kept: &Verifiers, password: &str) -> bool {
 
 fn first_catalog(options: &ConsoleOptions) -> Result<(Catalog, Vec<switchyard_catalog::Delta>), ConsoleOpenError> {
     let superuser = Name::parse(SUPERUSER)?;
-    let verifiers = options.password.as_ref().map(|password| make_verifiers(password.reveal()));
+    let verifiers = options.password.as_ref().map(|password| make_verifiers(password.reveal(), None));
     Ok(Catalog::initial(options.database.clone(), superuser, verifiers))
 }
 

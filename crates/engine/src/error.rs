@@ -393,7 +393,7 @@ impl From<PlanError> for ClientError {
                 Self::new(S::InvalidPassword, format!("Invalid REPLACE password for user \"{user}\""))
             }
             PlanError::Verifier => Self::new(S::InvalidParameterValue, "Invalid password verifier").with_hint(
-                "A verifier reads SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>[;sha512:<hash>:<salt>]; \
+                "A verifier reads SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>[;sha512:<hash>:<salt>[;md5:<hash>]]; \
                  a password cannot begin with SCRAM-SHA-256$.",
             ),
             PlanError::MappingWithoutUser => {

@@ -28,8 +28,8 @@ pub struct PlanContext<'a> {
     pub catalog: &'a Catalog,
     /// The session.
     pub session: &'a SessionState,
-    /// Makes what is kept of a password.
-    pub make_verifiers: &'a dyn Fn(&str) -> Verifiers,
+    /// Makes what is kept of a password; with a user's name also for clients that prove by MD5.
+    pub make_verifiers: &'a dyn Fn(&str, Option<&Name>) -> Verifiers,
     /// Says whether a password fits what is kept.
     pub check_password: &'a dyn Fn(&Verifiers, &str) -> bool,
 }

@@ -8,7 +8,7 @@ use switchyard_wire::{CertificateError, Report, Severity, SqlState, WireError};
 use thiserror::Error;
 
 /// Why a password was refused. The log may say it; the client is told the same in every case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PasswordFailure {
     /// There is no such user.
     #[error("there is no such user")]
@@ -25,6 +25,9 @@ pub enum PasswordFailure {
     /// What the catalog keeps of the password cannot be read.
     #[error("the stored verifier of the user is damaged")]
     VerifierDamaged,
+    /// The verifier is of a name, and the client spells it otherwise.
+    #[error("the MD5 verifier is of the user's name as the catalog spells it, \"{0}\"")]
+    SpelledOtherwise(Name),
     /// The proof does not hold.
     #[error("the password is wrong")]
     PasswordWrong,

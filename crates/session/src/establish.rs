@@ -394,7 +394,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let request = LoginRequest { user: login.user_name, peer: login.peer, tls: login.channel.is_some() };
-    let LoginDecision { attempts, user, client_sessions_max } = (context.authenticate)(&request);
+    let LoginDecision { attempts, user, client_sessions_max, md5 } = (context.authenticate)(&request);
     let mut failure = SessionError::RecordMissing { login: login.described() };
     for Attempt { method, record } in attempts {
         let user = user.clone();
@@ -412,7 +412,7 @@ where
             AuthenticationMethod::Trust => (known()?, None),
             // A failure is final: once they have begun to prove, clients take no other method.
             AuthenticationMethod::Hash if login.vertica => {
-                (vertica::prove(connection, user, login, context).await?, None)
+                (vertica::prove(connection, user, md5, login, context).await?, None)
             }
             AuthenticationMethod::Hash => prove(connection, user, login, context).await?,
         };

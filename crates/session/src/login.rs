@@ -106,6 +106,8 @@ pub struct LoginDecision {
     pub user: Result<Arc<User>, PasswordFailure>,
     /// How many clients the operator lets in, if there is such a limit.
     pub client_sessions_max: Option<usize>,
+    /// Whether clients of Vertica may prove by MD5.
+    pub md5: bool,
 }
 
 /// Decides a login.
@@ -123,7 +125,7 @@ pub fn decide_login(catalog: &Catalog, request: &LoginRequest<'_>) -> LoginDecis
         attempts.push(Attempt { method: AuthenticationMethod::Hash, record: None });
         user = user.and(Err(PasswordFailure::RecordMissing));
     }
-    LoginDecision { attempts, user, client_sessions_max: None }
+    LoginDecision { attempts, user, client_sessions_max: None, md5: false }
 }
 
 /// What unknown users are made to look like known ones with: from what the catalog keeps of the first superuser's

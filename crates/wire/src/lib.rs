@@ -26,4 +26,4 @@ pub use proxy_header::{PROXY_HEADER_BYTES_MAX, Proxied, proxy_header};
 pub use sqlstate::SqlState;
 pub use startup::{CancelKey, Startup, Untyped, Version, untyped};
 pub use utf8::{InvalidUtf8, utf8};
-pub use verifier::{ScramVerifier, Sha512Verifier, VerifierError, verifiers, verifiers_with};
+pub use verifier::{Md5Verifier, ScramVerifier, Sha512Verifier, VerifierError, verifiers, verifiers_with};

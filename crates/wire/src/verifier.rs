@@ -5,6 +5,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hmac::{Hmac, KeyInit, Mac};
+use md5::Md5;
 use rand::CryptoRng;
 use sha2::{Digest, Sha256, Sha512};
 use subtle::ConstantTimeEq;
@@ -17,6 +18,7 @@ pub const SCRAM_ITERATIONS: u32 = 4096;
 pub const SCRAM_ITERATIONS_MAX: u32 = 10_000_000;
 const SCRAM_PREFIX: &str = "SCRAM-SHA-256$";
 const SHA512_PREFIX: &str = "sha512:";
+const MD5_PREFIX: &str = "md5:";
 const SALT_BYTES: usize = 16;
 /// The longest salt read from a verifier made elsewhere.
 const SALT_BYTES_MAX: usize = 1024;
@@ -124,6 +126,13 @@ impl MockSecret {
         let hash = Sha256::new().chain_update(b"mock authentication\0").chain_update(secret).finalize();
         Self(Zeroizing::new(hash.into()))
     }
+
+    /// Whether a user who is not there is taken for one of those who are asked for MD5: each other name is, and always
+    /// the same, so that how one is asked says nothing.
+    pub fn chooses_md5(&self, user: &str) -> bool {
+        let [first, ..] = hmac(&self.0, &[b"MD5 or not ", user.as_bytes()]);
+        first & 1 == 1
+    }
 }
 
 impl fmt::Debug for MockSecret {
@@ -192,6 +201,55 @@ impl Sha512Verifier {
     pub fn accepts(&self, session_salt: [u8; 4], answer: &[u8]) -> bool {
         let inner = Sha512::new().chain_update(&self.hash).chain_update(session_salt).finalize();
         let expected = format!("sha512{}", hex(&inner));
+        expected.as_bytes().ct_eq(answer).into()
+    }
+}
+
+/// The verifier of a password for clients of Vertica that can do no better than MD5: `md5:<hash>`, in hex, with
+/// `hash = MD5(password || user)` (`reference/vertica-wire.md` §2). There is no salt but the user's name, as the client
+/// writes it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Md5Verifier {
+    /// In hex, because clients hash the digits and not the bytes.
+    hash: String,
+}
+
+impl fmt::Debug for Md5Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Md5Verifier")
+    }
+}
+
+impl Md5Verifier {
+    /// The verifier of a user's password.
+    pub fn make(password: &str, user: &str) -> Self {
+        Self { hash: hex(&Md5::new().chain_update(password).chain_update(user).finalize()) }
+    }
+
+    /// As [`ScramVerifier::mock`], for those that [`MockSecret::chooses_md5`].
+    pub fn mock(secret: &MockSecret, user: &str) -> Self {
+        let hash = hmac(&secret.0, &[b"MD5 hash ", user.as_bytes()]);
+        Self { hash: hex(&hash).chars().take(32).collect() }
+    }
+
+    /// Reads a verifier.
+    ///
+    /// # Errors
+    /// When the text is none.
+    pub fn parse(text: &str) -> Result<Self, VerifierError> {
+        let hash = text.strip_prefix(MD5_PREFIX).and_then(unhex).filter(|hash| hash.len() == 16);
+        hash.map(|hash| Self { hash: hex(&hash) }).ok_or(VerifierError("MD5"))
+    }
+
+    /// The verifier as the catalog keeps it.
+    pub fn text(&self) -> String {
+        format!("{MD5_PREFIX}{}", self.hash)
+    }
+
+    /// Whether this is the answer of a client that knows the password and was given this salt of the session.
+    pub fn accepts(&self, session_salt: [u8; 4], answer: &[u8]) -> bool {
+        let inner = Md5::new().chain_update(&self.hash).chain_update(session_salt).finalize();
+        let expected = format!("md5{}", hex(&inner));
         expected.as_bytes().ct_eq(answer).into()
     }
 }
@@ -319,6 +377,30 @@ mod tests {
     }
 
     #[test]
+    fn md5_is_what_vertica_clients_answer() {
+        let verifier = Md5Verifier::make("sekret", "alice");
+        assert!(verifier.accepts([1, 2, 3, 4], b"md574ae1b152bc6907665e77f442aed3220"));
+        assert!(!verifier.accepts([1, 2, 3, 5], b"md574ae1b152bc6907665e77f442aed3220"));
+        assert!(!verifier.accepts([1, 2, 3, 4], b""));
+        assert!(!Md5Verifier::make("sekret", "Alice").accepts([1, 2, 3, 4], b"md574ae1b152bc6907665e77f442aed3220"));
+        assert_eq!(Md5Verifier::parse(&verifier.text()), Ok(verifier));
+        for bad in ["", "md5:", "md5:00", "md574ae1b152bc6907665e77f442aed3220", &"md5:0".repeat(8)] {
+            assert_eq!(Md5Verifier::parse(bad), Err(VerifierError("MD5")), "{bad}");
+        }
+    }
+
+    #[test]
+    fn some_of_those_who_are_not_there_are_asked_for_md5() {
+        let secret = MockSecret::derive(b"of this server");
+        let names: Vec<String> = (0..200).map(|number| format!("user{number}")).collect();
+        let chosen = names.iter().filter(|name| secret.chooses_md5(name)).count();
+        assert!((60..140).contains(&chosen), "{chosen}");
+        assert!(names.iter().all(|name| secret.chooses_md5(name) == secret.chooses_md5(name)));
+        let mock = Md5Verifier::mock(&secret, "mira");
+        assert_eq!(Md5Verifier::parse(&mock.text()), Ok(mock));
+    }
+
+    #[test]
     fn both_verifiers_are_made_with_new_salts() {
         let mut rng = StdRng::seed_from_u64(1);
         let (scram, sha512) = verifiers("sekret", &mut rng);
@@ -349,6 +431,7 @@ mod tests {
         let verifier = ScramVerifier::make("sekret", b"salt", 1);
         assert_eq!(format!("{verifier:?}"), "ScramVerifier { iterations: 1, .. }");
         assert_eq!(format!("{:?}", Sha512Verifier::make("sekret", [0; 16])), "Sha512Verifier");
+        assert_eq!(format!("{:?}", Md5Verifier::make("sekret", "mira")), "Md5Verifier");
     }
 
     proptest! {
@@ -357,6 +440,7 @@ mod tests {
             for text in [text.clone(), format!("{SCRAM_PREFIX}{text}"), format!("{SCRAM_PREFIX}{tail}"), format!("{SHA512_PREFIX}{tail}")] {
                 let _ = ScramVerifier::parse(&text);
                 let _ = Sha512Verifier::parse(&text);
+                let _ = Md5Verifier::parse(&text);
             }
         }
 

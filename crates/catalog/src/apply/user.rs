@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Outcome;
+use super::{Notice, Outcome};
 use super::draft::{Draft, distinct};
 use crate::catalog::Entity;
 use crate::change::UserChange;
@@ -52,11 +52,17 @@ impl Draft {
         Ok(())
     }
 
-    fn change_user(&self, user: &mut User, change: &UserChange) -> Outcome {
+    fn change_user(&mut self, user: &mut User, change: &UserChange) -> Outcome {
         match change {
             UserChange::Rename(to) => {
                 refuse_superuser(user, "renamed")?;
                 self.grantee_name_free(to, Some(&user.name), None)?;
+                if user.name.as_str() != to.as_str()
+                    && let Some(verifiers) = &mut user.verifiers
+                    && verifiers.md5.take().is_some()
+                {
+                    self.notices.push(Notice::Md5VerifierCleared { user: to.clone() });
+                }
                 user.name = to.clone();
             }
             UserChange::Password(verifiers) => {
@@ -74,6 +80,14 @@ impl Draft {
             UserChange::DefaultRoles(names) => user.default_roles = self.granted_default_roles(user, names)?,
             UserChange::DefaultRolesAllExcept(names) => {
                 user.default_roles = DefaultRoles::AllExcept(self.role_ids(names)?);
+            }
+            UserChange::SecurityAlgorithm(algorithm) => {
+                user.limits.security_algorithm.clone_from(algorithm);
+                if !user.limits.wants_md5()
+                    && let Some(verifiers) = &mut user.verifiers
+                {
+                    verifiers.md5 = None;
+                }
             }
             other => change_limits(&mut user.limits, other),
         }
@@ -177,8 +191,8 @@ fn change_limits(limits: &mut UserLimits, change: &UserChange) {
         UserChange::Profile(value) => limits.profile.clone_from(value),
         UserChange::ResourcePool(value) => limits.resource_pool.clone_from(value),
         UserChange::SearchPath(value) => limits.search_path.clone_from(value),
-        UserChange::SecurityAlgorithm(value) => limits.security_algorithm.clone_from(value),
         UserChange::Rename(_)
+        | UserChange::SecurityAlgorithm(_)
         | UserChange::Password(_)
         | UserChange::ExpirePassword
         | UserChange::Lock(_)

@@ -20,11 +20,12 @@ pub(crate) fn name(text: &str) -> Name {
 }
 
 /// Stands in for real verifiers, and has their form: the password's letters fill the hash.
-pub(crate) fn verifiers(password: &str) -> Verifiers {
+pub(crate) fn verifiers(password: &str, md5_of: Option<&Name>) -> Verifiers {
     let hash: String = password.bytes().map(|b| format!("{b:02x}")).collect();
     Verifiers {
         scram: Secret::new(format!("SCRAM-SHA-256$4096:c2FsdA==${}:{}", "A".repeat(44), "B".repeat(44))),
         sha512: Secret::new(format!("sha512:{hash:0>128}:00")),
+        md5: md5_of.map(|user| Secret::new(format!("md5:{:0>32}", user.folded()))),
     }
 }
 
@@ -62,7 +63,7 @@ impl Bench {
             catalog: &self.catalog,
             session: &self.session,
             make_verifiers: &verifiers,
-            check_password: &|stored, password| *stored == verifiers(password),
+            check_password: &|stored, password| *stored == verifiers(password, None),
         };
         Ok(plan(&one.statement, &context)?)
     }
@@ -341,11 +342,37 @@ fn passwords_are_hashed_or_taken_as_verifiers() {
     let mut bench = fleet();
     let stored = |bench: &Bench| bench.catalog.users().named(&name("otto")).unwrap().verifiers.clone();
     bench.run("ALTER USER otto IDENTIFIED BY 'one'");
-    assert_eq!(stored(&bench), Some(verifiers("one")));
-    bench.run(&format!("ALTER USER otto IDENTIFIED BY '{}'", verifiers_text(&verifiers("two"))));
-    assert_eq!(stored(&bench), Some(verifiers("two")));
+    assert_eq!(stored(&bench), Some(verifiers("one", None)));
+    bench.run(&format!("ALTER USER otto IDENTIFIED BY '{}'", verifiers_text(&verifiers("two", None))));
+    assert_eq!(stored(&bench), Some(verifiers("two", None)));
     bench.run("ALTER USER otto IDENTIFIED BY ''");
     assert_eq!(stored(&bench), None);
+}
+
+#[test]
+fn md5_is_kept_only_where_it_is_allowed_and_wanted() {
+    let mut bench = fleet();
+    let kept = |bench: &Bench| {
+        let user = bench.catalog.users().named(&name("otto")).unwrap();
+        user.verifiers.as_ref().is_some_and(|verifiers| verifiers.md5.is_some())
+    };
+    bench.run("ALTER USER otto IDENTIFIED BY 'one', SECURITY_ALGORITHM 'MD5'");
+    assert!(!kept(&bench), "it is not allowed");
+    bench.run("ALTER DATABASE DEFAULT SET password_md5_verifiers = on");
+    bench.run("ALTER USER otto IDENTIFIED BY 'one'");
+    assert!(kept(&bench));
+    bench.run("ALTER USER otto MAXCONNECTIONS 3 ON NODE");
+    assert!(kept(&bench));
+    let dumped = crate::dump::dump(&bench.catalog).into_iter().find(|line| line.starts_with("CREATE USER otto")).unwrap();
+    bench.run("ALTER USER otto SECURITY_ALGORITHM 'SHA512'");
+    assert!(!kept(&bench), "it is not wanted any more");
+    bench.run("ALTER USER otto IDENTIFIED BY 'two'");
+    assert!(!kept(&bench));
+    bench.run("DROP USER otto CASCADE");
+    bench.run(&dumped);
+    assert!(kept(&bench), "{dumped}");
+    bench.run("ALTER USER otto RENAME TO Otto");
+    assert!(!kept(&bench), "the client hashes the name as it is spelled");
 }
 
 #[test]

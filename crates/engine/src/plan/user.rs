@@ -6,7 +6,7 @@ use switchyard_dialect::{ConnectionScope, RoleChoice, SecretText, UserAction, Us
 use super::words::{self, name, names};
 use super::{Changes, PlanContext, fleet, one};
 use crate::error::{PlanError, Warning};
-use crate::settings::interval;
+use crate::settings::{self, interval};
 use crate::settings::size::is_size;
 
 /// CREATE USER.
@@ -58,11 +58,50 @@ fn user_changes(
 ) -> Result<(Vec<UserChange>, Vec<Warning>), PlanError> {
     let mut changes: Vec<UserChange> = Vec::with_capacity(parameters.len());
     let mut warnings = Vec::new();
+    let md5 = wants_md5(user, parameters, context)?;
     for parameter in parameters {
-        changes.push(user_change(user, parameter, context)?);
+        changes.push(user_change(user, parameter, md5, context)?);
         warnings.extend(without_effect(parameter, context)?);
     }
+    warnings.extend(md5_missing(user, &changes, context));
     Ok((changes, warnings))
+}
+
+/// Whether the user's security algorithm is MD5 once these parameters are set.
+fn wants_md5(user: &Name, parameters: &[UserParameter], context: &PlanContext<'_>) -> Result<bool, PlanError> {
+    let given = parameters.iter().find_map(|parameter| match parameter {
+        UserParameter::SecurityAlgorithm(text) => Some(algorithm(text)),
+        _ => None,
+    });
+    let stored = || context.catalog.users().named(user).is_some_and(|user| user.limits.wants_md5());
+    Ok(given.transpose()?.map_or_else(stored, |algorithm| algorithm.as_deref() == Some("MD5")))
+}
+
+/// Whether verifiers for MD5 are kept at all.
+fn md5_allowed(context: &PlanContext<'_>) -> bool {
+    settings::database_value("password_md5_verifiers", context.catalog).as_deref() == Some("on")
+}
+
+/// SECURITY_ALGORITHM 'MD5' counts from the next password on, and only where it is allowed.
+fn md5_missing(user: &Name, changes: &[UserChange], context: &PlanContext<'_>) -> Option<Warning> {
+    let asked =
+        |change: &UserChange| matches!(change, UserChange::SecurityAlgorithm(Some(algorithm)) if algorithm == "MD5");
+    if !changes.iter().any(asked) {
+        return None;
+    }
+    if !md5_allowed(context) {
+        let text = "SECURITY_ALGORITHM 'MD5' has no effect while the setting password_md5_verifiers is off";
+        return Some(Warning::new(text));
+    }
+    let given = changes.iter().rev().find_map(|change| match change {
+        UserChange::Password(verifiers) => Some(verifiers.clone()),
+        _ => None,
+    });
+    let stored = || context.catalog.users().named(user).and_then(|user| user.verifiers.clone());
+    let kept = given.unwrap_or_else(stored).is_some_and(|verifiers| verifiers.md5.is_some());
+    (!kept).then(|| {
+        Warning::notice(format!("no MD5 verifier is kept of user \"{user}\" until the password is set anew"))
+    })
 }
 
 /// The parameter as the statement calls it.
@@ -84,13 +123,18 @@ fn word(parameter: &UserParameter) -> &'static str {
     }
 }
 
-fn user_change(user: &Name, parameter: &UserParameter, context: &PlanContext<'_>) -> Result<UserChange, PlanError> {
+fn user_change(
+    user: &Name,
+    parameter: &UserParameter,
+    md5: bool,
+    context: &PlanContext<'_>,
+) -> Result<UserChange, PlanError> {
     let what = word(parameter);
     Ok(match parameter {
         UserParameter::Lock(locked) => UserChange::Lock(*locked),
         UserParameter::ExpirePassword => UserChange::ExpirePassword,
         UserParameter::IdentifiedBy { password, replace } => {
-            UserChange::Password(verifiers(user, password, replace.as_ref(), context)?)
+            UserChange::Password(verifiers(user, password, replace.as_ref(), md5, context)?)
         }
         UserParameter::GracePeriod(text) => UserChange::GracePeriod(cap(what, text.as_deref(), 20, "20 days")?),
         UserParameter::IdleSessionTimeout(text) => {
@@ -138,6 +182,7 @@ fn verifiers(
     user: &Name,
     password: &SecretText,
     replace: Option<&SecretText>,
+    md5: bool,
     context: &PlanContext<'_>,
 ) -> Result<Option<Verifiers>, PlanError> {
     let stored = context.catalog.users().named(user).and_then(|user| user.verifiers.as_ref());
@@ -152,7 +197,10 @@ fn verifiers(
         return Ok(None);
     }
     let given = words::parse_verifiers(password.reveal())?;
-    Ok(Some(given.unwrap_or_else(|| (context.make_verifiers)(password.reveal()))))
+    // The verifier holds the name as the catalog spells it: what the client hashes must be written the same.
+    let stored_name = context.catalog.users().named(user).map(|user| user.name.clone());
+    let md5_of = (md5 && md5_allowed(context)).then(|| stored_name.as_ref().unwrap_or(user));
+    Ok(Some(given.unwrap_or_else(|| (context.make_verifiers)(password.reveal(), md5_of))))
 }
 
 /// Who is no superuser can only lower the idle session timeout.
@@ -207,15 +255,11 @@ fn connections(limit: Option<(u64, ConnectionScope)>) -> Result<Option<(u32, Lim
 fn algorithm(text: &str) -> Result<Option<String>, PlanError> {
     const ALGORITHMS: [&str; 3] = ["NONE", "SHA512", "MD5"];
     match ALGORITHMS.iter().find(|known| known.eq_ignore_ascii_case(text)) {
-        Some(&"MD5") => Err(PlanError::NotSupported {
-            what: "SECURITY_ALGORITHM 'MD5'".to_owned(),
-            hint: Some("Available values: NONE, SHA512.".to_owned()),
-        }),
         Some(known) => Ok(Some((*known).to_owned())),
         None => Err(PlanError::Word {
             what: "SECURITY_ALGORITHM",
             value: text.to_owned(),
-            available: "NONE, SHA512".to_owned(),
+            available: ALGORITHMS.join(", "),
         }),
     }
 }

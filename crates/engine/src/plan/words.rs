@@ -137,14 +137,17 @@ pub fn parse_network(text: &str) -> Option<Network> {
 /// Where a text begins like this, it is verifiers and no password.
 const SCRAM_PREFIX: &str = "SCRAM-SHA-256$";
 
-/// Both verifiers in one text, as dumps print it and IDENTIFIED BY takes it:
-/// `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>;sha512:<hash>:<salt>`. The first alone is what psql's
-/// `\password` sends; such a user cannot log in with Vertica's protocol.
+/// All verifiers in one text, as dumps print it and IDENTIFIED BY takes it:
+/// `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>;sha512:<hash>:<salt>[;md5:<hash>]`. The first alone is what
+/// psql's `\password` sends; such a user cannot log in with Vertica's protocol, but for TLS.
 pub fn verifiers_text(verifiers: &Verifiers) -> String {
-    match (verifiers.scram.reveal(), verifiers.sha512.reveal()) {
-        (scram, "") => scram.to_owned(),
-        (scram, sha512) => format!("{scram};{sha512}"),
+    let others = [Some(&verifiers.sha512), verifiers.md5.as_ref()];
+    let mut text = verifiers.scram.reveal().to_owned();
+    for other in others.into_iter().flatten().map(|other| other.reveal()).filter(|other| !other.is_empty()) {
+        text.push(';');
+        text.push_str(other);
     }
+    text
 }
 
 /// Reads that text: `None` when it is a password, an error when it is neither.
@@ -155,15 +158,17 @@ pub fn parse_verifiers(text: &str) -> Result<Option<Verifiers>, PlanError> {
     if !text.starts_with(SCRAM_PREFIX) {
         return Ok(None);
     }
-    let (scram, sha512) = match text.split_once(';') {
-        Some((scram, sha512)) if is_sha512(sha512) => (scram, sha512),
-        Some(_) => return Err(PlanError::Verifier),
-        None => (text, ""),
+    let parts: Vec<&str> = text.split(';').collect();
+    let (scram, sha512, md5) = match parts.as_slice() {
+        [scram] => (*scram, "", None),
+        [scram, sha512] if is_sha512(sha512) => (*scram, *sha512, None),
+        [scram, sha512, md5] if is_sha512(sha512) && is_md5(md5) => (*scram, *sha512, Some(*md5)),
+        _ => return Err(PlanError::Verifier),
     };
     if !is_scram(scram) {
         return Err(PlanError::Verifier);
     }
-    Ok(Some(Verifiers { scram: Secret::new(scram), sha512: Secret::new(sha512) }))
+    Ok(Some(Verifiers { scram: Secret::new(scram), sha512: Secret::new(sha512), md5: md5.map(Secret::new) }))
 }
 
 fn is_scram(text: &str) -> bool {
@@ -183,8 +188,15 @@ fn is_scram(text: &str) -> bool {
     }
 }
 
+fn hex(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+fn is_md5(text: &str) -> bool {
+    text.strip_prefix("md5:").is_some_and(|hash| hash.len() == 32 && hex(hash))
+}
+
 fn is_sha512(text: &str) -> bool {
-    let hex = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit());
     let parts: Vec<&str> = text.split(':').collect();
     matches!(parts.as_slice(), ["sha512", hash, salt] if hash.len() == 128 && hex(hash) && hex(salt))
 }
@@ -232,6 +244,10 @@ mod tests {
         let good = format!("{scram};sha512:{}:00ff", "a".repeat(128));
         assert!(matches!(parse_verifiers(&good), Ok(Some(verifiers)) if verifiers_text(&verifiers) == good));
         assert!(matches!(parse_verifiers(&scram), Ok(Some(verifiers)) if verifiers_text(&verifiers) == scram));
+        let all = format!("{good};md5:{}", "0".repeat(32));
+        assert!(matches!(parse_verifiers(&all), Ok(Some(verifiers)) if verifiers_text(&verifiers) == all));
+        assert_eq!(parse_verifiers(&format!("{scram};md5:{}", "0".repeat(32))), Err(PlanError::Verifier));
+        assert_eq!(parse_verifiers(&format!("{good};md5:0")), Err(PlanError::Verifier));
         assert!(matches!(parse_verifiers("a password"), Ok(None)));
         for bad in [&format!("{scram};"), "SCRAM-SHA-256$", "SCRAM-SHA-256$4096:x$y:z;sha512:a:b"] {
             assert_eq!(parse_verifiers(bad), Err(PlanError::Verifier), "{bad}");

@@ -358,6 +358,14 @@ pub static SETTINGS: &[Declaration] = &[
     )
     .superuser(),
     ours(
+        "password_md5_verifiers",
+        Kind::Bool,
+        "off",
+        Levels::DATABASE,
+        "Whether users with SECURITY_ALGORITHM 'MD5' prove their passwords by MD5 to Vertica's protocol. What is kept for it, from the next password on, is weak: a stolen copy lets one log in.",
+    )
+    .superuser(),
+    ours(
         "connection_load_balance",
         Kind::Bool,
         "off",

@@ -17,6 +17,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         crate::with_server("vertica_python", vertica_python),
         crate::trial("vertica_python_speaks_through_tls", vertica_python_speaks_through_tls),
+        crate::with_server("vertica_python_proves_by_md5", vertica_python_proves_by_md5),
         crate::with_server("vertica_nodejs", vertica_nodejs),
         crate::with_server("a_client_of_vertica_does_without_sync", does_without_sync),
         crate::with_server("a_client_of_vertica_is_told_errors_in_time", is_told_errors_in_time),
@@ -61,6 +62,19 @@ fn vertica_python_speaks_through_tls() -> anyhow::Result<()> {
         .env("VERTICA_TEST_AUTHORITY", authority.path("ca.crt"));
     run(command, &server)?;
     server.finish()
+}
+
+/// Of users whose security algorithm it is: one as he was made, and one who was renamed.
+fn vertica_python_proves_by_md5(server: &Server) -> anyhow::Result<()> {
+    let mut admin = server.admin()?;
+    admin.query("ALTER DATABASE DEFAULT SET password_md5_verifiers = on")?;
+    for user in ["Moritz", "max"] {
+        admin.query(&format!("CREATE USER {user} IDENTIFIED BY 'sekret', SECURITY_ALGORITHM 'MD5'"))?;
+    }
+    admin.query("ALTER USER max RENAME TO lena")?;
+    let mut command = Command::new(interpreter());
+    command.arg(script("vertica_python_test.py")).arg("VerticaPythonByMd5");
+    run(command, server)
 }
 
 fn vertica_nodejs(server: &Server) -> anyhow::Result<()> {

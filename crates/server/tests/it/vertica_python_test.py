@@ -4,11 +4,14 @@ import datetime
 import decimal
 import os
 import unittest
+import unittest.mock
 import warnings
 
 import vertica_python
 from dateutil.relativedelta import relativedelta
 from vertica_python import errors
+from vertica_python.vertica.messages.backend_messages.authentication import Authentication
+from vertica_python.vertica.messages.frontend_messages.password import Password
 
 HOST = "127.0.0.1"
 PORT = int(os.environ["VERTICA_TEST_PORT"])
@@ -338,6 +341,54 @@ class VerticaPython(unittest.TestCase):
             cursor.execute("SELECT CAST(? AS bigint)", [number])
             self.assertEqual(cursor.fetchall(), [[number]])
             cursor.close()
+
+
+class VerticaPythonByMd5(unittest.TestCase):
+    MD5, SHA512 = Authentication.MD5_PASSWORD, Authentication.HASH_SHA512
+
+    def setUp(self):
+        # The driver is as it is: only what it was asked for is noted.
+        self.asked = []
+        note, make = self.asked, Password.__init__
+
+        def made(message, password, auth_method=None, options=None):
+            note.append(auth_method)
+            make(message, password, auth_method, options)
+
+        patch = unittest.mock.patch.object(Password, "__init__", made)
+        patch.start()
+        self.addCleanup(patch.stop)
+
+    def refused(self, user, password):
+        with self.assertRaises(errors.ConnectionError) as caught:
+            connect(user=user, password=password)
+        return str(caught.exception).replace(user, "...")
+
+    def test_the_right_password_is_taken(self):
+        with connect(user="Moritz", password="sekret") as connection:
+            cursor = connection.cursor()
+            cursor.execute("SELECT current_user")
+            self.assertEqual(cursor.fetchall(), [["Moritz"]])
+        self.assertEqual(self.asked, [self.MD5])
+
+    def test_a_wrong_password_and_nobodys_are_refused_alike(self):
+        wrong = self.refused("Moritz", "wrong")
+        self.assertIn("Sqlstate: 28000", wrong)
+        self.assertEqual(self.refused("moritz", "sekret"), wrong)
+        self.assertEqual(self.asked, [self.MD5] * 2)
+        for user in ("nobody", "Nobody"):
+            self.assertEqual(self.refused(user, "sekret"), wrong)
+        # Those who are not there are asked as he is, or as others are, and always the same.
+        self.assertIn(self.asked[2], (self.MD5, self.SHA512))
+        self.assertEqual(self.asked[2], self.asked[3])
+
+    def test_who_was_renamed_proves_by_sha512(self):
+        connect(user="lena", password="sekret").close()
+        self.assertEqual(self.asked, [self.SHA512])
+
+    def test_others_prove_by_sha512(self):
+        connect().close()
+        self.assertEqual(self.asked, [self.SHA512])
 
 
 class VerticaPythonThroughTls(unittest.TestCase):

@@ -30,6 +30,7 @@ fn user(name: &str, password: Option<&str>) -> User {
         verifiers: password.map(|password| Verifiers {
             scram: Secret::new(ScramVerifier::make(password, b"0123456789abcdef", 4).text()),
             sha512: Secret::new(""),
+            md5: None,
         }),
         locked: name == "locked",
         password_expired: false,
@@ -58,6 +59,7 @@ fn context() -> Context {
         routing: Routing::default(),
         authenticate: Box::new(move |request| LoginDecision {
             client_sessions_max: None,
+            md5: false,
             attempts: attempts(match request.user {
                 "trusted" | "nobody" => vec![AuthenticationMethod::Trust],
                 "rejected" => vec![AuthenticationMethod::Reject, AuthenticationMethod::Trust],

@@ -99,7 +99,7 @@ fn trust_is_for_those_it_is_granted_to() {
 #[test]
 fn mocks_outlive_the_process_when_the_superuser_has_a_password() {
     let mut rng = StdRng::seed_from_u64(1);
-    let verifiers = Verifiers { scram: Secret::new("a"), sha512: Secret::new("b") };
+    let verifiers = Verifiers { scram: Secret::new("a"), sha512: Secret::new("b"), md5: None };
     let (kept, _) = Catalog::initial(name("switchyard"), name("dbadmin"), Some(verifiers));
     let mut salt = |catalog: &Catalog| {
         switchyard_wire::ScramVerifier::mock(&mock_secret(catalog, &mut rng), "nobody", 4096).text()

@@ -1,6 +1,4 @@
 //! Asking a client of Vertica for its password, and reading the answer (`reference/vertica-wire.md` §2).
-//!
-//! There is no asking for MD5: nothing is kept that such an answer could be checked with, and all clients take SHA512.
 
 use bytes::{BufMut, BytesMut};
 
@@ -11,6 +9,7 @@ use crate::message::typed;
 pub const PASSWORD_BYTES_MAX: usize = 4 * 1024;
 
 const CLEARTEXT: u32 = 3;
+const MD5: u32 = 5;
 const EXPIRED: u32 = 9;
 const SHA512: u32 = 65_536 + 512;
 
@@ -27,8 +26,18 @@ pub fn expired(out: &mut BytesMut) {
 /// Asks for a proof by SHA512, which [`crate::Sha512Verifier::accepts`] checks: `session_salt` is new each time,
 /// `user_salt` is the verifier's.
 pub fn sha512(out: &mut BytesMut, session_salt: [u8; 4], user_salt: [u8; 16]) {
+    hash(out, SHA512, session_salt, user_salt);
+}
+
+/// Asks for a proof by MD5, which [`crate::Md5Verifier::accepts`] checks: `session_salt` is new each time. It is as long
+/// as the other, with zeros where nobody reads: some clients take PostgreSQL's shorter one for the end of the login.
+pub fn md5(out: &mut BytesMut, session_salt: [u8; 4]) {
+    hash(out, MD5, session_salt, [0; 16]);
+}
+
+fn hash(out: &mut BytesMut, algorithm: u32, session_salt: [u8; 4], user_salt: [u8; 16]) {
     typed(out, b'R', |out| {
-        out.put_u32(SHA512);
+        out.put_u32(algorithm);
         out.put_slice(&session_salt);
         out.put_u32(16);
         out.put_slice(&user_salt);
@@ -69,6 +78,9 @@ mod tests {
         assert_eq!(request.len(), 33, "some clients look at the length");
         assert_eq!(request.get(..17), Some(&b"R\0\0\0\x20\0\x01\x02\0\x01\x02\x03\x04\0\0\0\x10"[..]));
         assert_eq!(request.get(17..), Some(&USER_SALT[..]));
+        let request = written(|out| md5(out, [1, 2, 3, 4]));
+        assert_eq!(request.get(..17), Some(&b"R\0\0\0\x20\0\0\0\x05\x01\x02\x03\x04\0\0\0\x10"[..]));
+        assert_eq!(request.get(17..), Some(&[0; 16][..]));
     }
 
     #[test]

@@ -454,7 +454,7 @@ fn admin_option_comes_and_goes() {
 
 #[test]
 fn a_password_ends_its_expiry() {
-    let verifiers = Verifiers { scram: Secret::new("a"), sha512: Secret::new("b") };
+    let verifiers = Verifiers { scram: Secret::new("a"), sha512: Secret::new("b"), md5: None };
     let expired = after(&[alter_user("mira", UserChange::ExpirePassword)]);
     assert!(user(&expired, "mira").password_expired);
     let changes = vec![

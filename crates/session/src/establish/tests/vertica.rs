@@ -1,3 +1,4 @@
+use md5::Md5;
 use sha2::{Digest, Sha512};
 
 use super::*;
@@ -7,20 +8,28 @@ const SALT: [u8; 16] = [9; 16];
 /// As [`context`], with a user whose password Vertica's clients can prove, too.
 fn vertica_context() -> Context {
     let context = context();
-    let user = User {
-        verifiers: Some(Verifiers {
-            scram: Secret::new(ScramVerifier::make("sekret", b"0123456789abcdef", 4).text()),
-            sha512: Secret::new(switchyard_wire::Sha512Verifier::make("sekret", SALT).text()),
-        }),
-        ..user("vera", None)
+    let verifiers = Verifiers {
+        scram: Secret::new(ScramVerifier::make("sekret", b"0123456789abcdef", 4).text()),
+        sha512: Secret::new(switchyard_wire::Sha512Verifier::make("sekret", SALT).text()),
+        md5: Some(Secret::new(switchyard_wire::Md5Verifier::make("sekret", "Moritz").text())),
     };
-    let (user, others) = (Arc::new(user), context.authenticate);
+    let mut moritz = User { verifiers: Some(verifiers.clone()), ..user("Moritz", None) };
+    moritz.limits.security_algorithm = Some("MD5".to_owned());
+    let moritz = Arc::new(moritz);
+    let (user, others) = (Arc::new(User { verifiers: Some(verifiers), ..user("vera", None) }), context.authenticate);
     Context {
         authenticate: Box::new(move |request| match request.user {
             "vera" => LoginDecision {
                 attempts: attempts(vec![AuthenticationMethod::Hash]),
                 user: Ok(Arc::clone(&user)),
                 client_sessions_max: None,
+                md5: true,
+            },
+            "Moritz" | "moritz" => LoginDecision {
+                attempts: attempts(vec![AuthenticationMethod::Hash]),
+                user: Ok(Arc::clone(&moritz)),
+                client_sessions_max: None,
+                md5: true,
             },
             _ => others(request),
         }),
@@ -93,6 +102,54 @@ async fn a_wrong_or_missing_password_is_refused_alike() {
     }
 }
 
+/// Logs in by MD5, and gives what came of it.
+async fn by_md5(user: &str, password: &str) -> Result<(), SessionError> {
+    let (mut stream, running) = start(vertica_context());
+    stream.write_all(&vertica_startup(user, &[])).await.unwrap();
+    let mut request = [0; 33];
+    stream.read_exact(&mut request).await.unwrap();
+    assert_eq!(&request[..9], b"R\0\0\0\x20\0\0\0\x05");
+    let inner = hex(&Md5::new().chain_update(password).chain_update(user).finalize());
+    let outer = hex(&Md5::new().chain_update(inner).chain_update(&request[9..13]).finalize());
+    let answer = [b"p\0\0\0\x28", format!("md5{outer}\0").as_bytes()].concat();
+    stream.write_all(&answer).await.unwrap();
+    let mut answer = [0; 9];
+    stream.read_exact(&mut answer).await.unwrap();
+    drop(stream);
+    running.await.unwrap().map(|_| ())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_password_is_proved_by_md5_where_the_user_says_so() {
+    assert!(by_md5("Moritz", "sekret").await.is_ok());
+    let wrong = by_md5("Moritz", "wrong").await;
+    assert!(matches!(wrong, Err(SessionError::Password { why: PasswordFailure::PasswordWrong, .. })));
+    // The name is part of what is hashed.
+    let spelled = by_md5("moritz", "sekret").await;
+    assert!(matches!(spelled, Err(SessionError::Password { why: PasswordFailure::SpelledOtherwise(_), .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unknown_user_is_asked_for_md5_or_not_by_the_name() {
+    let mut asked = Vec::new();
+    for number in 0..20 {
+        let context = vertica_context();
+        let name = format!("Nobody{number}");
+        let wanted = if context.mock_secret.chooses_md5(&name.to_lowercase()) { 5 } else { 0x0001_0200_u32 };
+        let authenticate = context.authenticate;
+        let authenticate = move |request: &LoginRequest<'_>| LoginDecision { md5: true, ..authenticate(request) };
+        let (mut stream, _running) = start(Context { authenticate: Box::new(authenticate), ..context });
+        stream.write_all(&vertica_startup(&name, &[])).await.unwrap();
+        let mut request = [0; 33];
+        stream.read_exact(&mut request).await.unwrap();
+        assert_eq!(request[5..9], wanted.to_be_bytes(), "{name}");
+        asked.push(wanted);
+    }
+    asked.sort_unstable();
+    asked.dedup();
+    assert_eq!(asked.len(), 2, "both kinds are asked for");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_unknown_user_is_shown_the_same_salt_again() {
     let mut salts = Vec::new();
@@ -133,6 +190,7 @@ async fn an_expired_password_is_told_so() {
     let context = Context {
         authenticate: Box::new(move |_| LoginDecision {
             client_sessions_max: None,
+                md5: true,
             attempts: attempts(vec![AuthenticationMethod::Hash]),
             user: Ok(Arc::clone(&expired)),
         }),
