@@ -90,6 +90,12 @@ impl ObjectKind {
         }
     }
 
+    /// One of them, in a sentence: `an authentication`.
+    fn with_article(self) -> String {
+        let article = if self == Self::Authentication { "an" } else { "a" };
+        format!("{article} {self}")
+    }
+
     /// Several of them, in a sentence: `network addresses`.
     pub fn plural(self) -> String {
         match self {
@@ -154,9 +160,9 @@ pub enum CatalogError {
     /// A name of a user or role that means something else in the grammar.
     #[error("role name \"{name}\" is reserved")]
     Reserved { name: Name },
-    /// E_NOOBJ.
+    /// E_NOOBJ. `namesake` is the kind of another object that has the name.
     #[error("{} \"{name}\" does not exist", kind.capitalised())]
-    Missing { kind: ObjectKind, name: Name, nearest: Option<Name> },
+    Missing { kind: ObjectKind, name: Name, nearest: Option<Name>, namesake: Option<ObjectKind> },
     /// A list names something twice.
     #[error("{} \"{name}\" is named more than once", kind.capitalised())]
     Repeated { kind: ObjectKind, name: Name },
@@ -262,7 +268,9 @@ impl CatalogError {
             Self::Exists { kind: ObjectKind::Workload, name } => {
                 format!("Workload \"{name}\" has a routing rule, and a workload has only one.")
             }
-            Self::Exists { kind, name } => format!("There is a {kind} \"{name}\"{}.", shared_names(*kind)),
+            Self::Exists { kind, name } => {
+                format!("There is {} \"{name}\"{}.", kind.with_article(), shared_names(*kind))
+            }
             Self::Dependents { kind, name, .. } => {
                 format!("Cannot drop {} {name} because other objects depend on it", kind.in_drop(*kind))
             }
@@ -296,7 +304,24 @@ impl CatalogError {
     /// What the client could do, as sentences.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::Missing { name, namesake: Some(kind), .. } => format!("There is {} \"{name}\".", kind.with_article()),
             Self::Missing { nearest: Some(nearest), .. } => format!("Did you mean \"{nearest}\"?"),
+            Self::GroupKind { holds, .. } => {
+                format!("Make another load balance group for them, or drop the {} from this one first.", holds.plural())
+            }
+            Self::NodeDuplicate { .. } => "A load balance group holds one address of each node.".to_owned(),
+            Self::RuleType { workload: true, .. } => {
+                "Its actions are SET WORKLOAD, SET SUBCLUSTER, ADD SUBCLUSTER, REMOVE SUBCLUSTER, SET PRIORITY and RENAME."
+                    .to_owned()
+            }
+            Self::RuleType { workload: false, .. } => "Its actions are SET ROUTE, SET GROUP and RENAME.".to_owned(),
+            Self::RoleNotGranted { role, user } => format!("Grant it first: GRANT {role} TO {user}."),
+            Self::AlreadyMember { kind, name, holder_kind: ObjectKind::FaultGroup, holder } => {
+                let words = kind.words().to_uppercase();
+                format!("Take it out of there first: ALTER FAULT GROUP {holder} DROP {words} {name}.")
+            }
+            Self::MappingExists { .. } => "ALTER USER MAPPING changes it.".to_owned(),
+            Self::MappingMissing { .. } => "switchyard.user_mappings lists those that there are.".to_owned(),
             Self::Exists { kind: ObjectKind::Workload, .. } => {
                 "Change it with ALTER ROUTING RULE FOR WORKLOAD, or drop it first.".to_owned()
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::{BoxFuture, join_all};
 use serde::{Deserialize, Serialize};
 use switchyard_catalog::{Name, NodeId};
-use switchyard_engine::{ClientError, LiveSession, SqlState};
+use switchyard_engine::{AS_SUPERUSER, ClientError, LiveSession, SqlState};
 use switchyard_session::SessionEntry;
 use tokio::time::timeout;
 use tracing::debug;
@@ -211,10 +211,8 @@ impl Console {
 
 /// That somebody who is no superuser means the session of another.
 pub(crate) fn denied() -> ClientError {
-    ClientError::new(
-        SqlState::InsufficientPrivilege,
-        "Must be superuser to close or interrupt the session of another user",
-    )
+    let message = "Must be superuser to close or interrupt the session of another user";
+    ClientError::new(SqlState::InsufficientPrivilege, message).with_hint(AS_SUPERUSER)
 }
 
 fn is_of(entry: &SessionEntry, only_user: Option<&str>) -> bool {

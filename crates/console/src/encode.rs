@@ -744,6 +744,22 @@ mod tests {
     }
 
     #[test]
+    fn values_that_are_none_of_their_type_are_told() {
+        let told = |value: Scalar, kind| {
+            let mut bytes = BytesMut::new();
+            binary(&mut bytes, &value, kind).map_err(|error| error.message)
+        };
+        for (value, kind, message) in [
+            (Scalar::Int(i64::MAX), PgType::Int4, "integer out of range"),
+            (Scalar::Ints(vec![Some(i64::MAX)]), PgType::Int2Array, "integer out of range"),
+            (Scalar::Text("twelve".into()), PgType::Numeric, "numeric value is malformed"),
+            (Scalar::Text("twelve".into()), PgType::Inet, "address value is malformed"),
+        ] {
+            assert_eq!(told(value, kind), Err(message.to_owned()), "{kind:?}");
+        }
+    }
+
+    #[test]
     fn parameters_are_checked() {
         assert_eq!(parameter(Some(b" 7 "), PgType::Int4, FieldFormat::Text), Ok(Scalar::Int(7)));
         for (bytes, kind, format, code) in [

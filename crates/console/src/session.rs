@@ -12,11 +12,12 @@ use switchyard_dialect::{
 };
 use switchyard_engine::plan::{
     Changes, Order, Plan, PlanContext, Rows, SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE, Transaction as TransactionPlan,
+    is_about_logins, lockout_warnings,
 };
 use switchyard_engine::{
     AdvisoryLocks, ClientError, CursorRow, Described, Effect, Effects, HistoryRow, Lazy, Live, LiveSession,
     LoggedStatement, Login, OutputColumn, Parameter, PgType, PreparedRow, Queries, QueryLimits, QueryRows, Scalar,
-    SessionChange, SessionState, Snapshot, SqlState, Warning, WorkloadDecision, WorkloadWish, settings,
+    SessionChange, SessionState, Snapshot, SqlState, TimeSetting, Warning, WorkloadDecision, WorkloadWish, settings,
 };
 use switchyard_session::{Session as Place, SessionState as PlaceState};
 use switchyard_store::Outcome as StoreOutcome;
@@ -477,9 +478,8 @@ impl Session {
         let catalog = self.catalog();
         let number = |name| settings::int_of(name, &self.state, &catalog);
         let size = |name| usize::try_from(number(name)).unwrap_or(usize::MAX);
-        // The administrator's limit holds whatever the session sets for itself.
-        let own = switchyard_engine::statement_time_ms(&self.state, &catalog);
-        let most = u64::try_from(number("query_time_ms_max")).ok().filter(|ms| *ms > 0);
+        let time = switchyard_engine::statement_time_ms(&self.state, &catalog);
+        let (time_ms_max, time_setting) = time.unwrap_or((0, TimeSetting::QueryTimeMax));
         Hot {
             seen: self.now(),
             parse: ParseLimits {
@@ -489,7 +489,8 @@ impl Session {
             },
             query: QueryLimits {
                 memory_bytes_max: size("query_memory_bytes_max"),
-                time_ms_max: own.into_iter().chain(most).min().unwrap_or_default(),
+                time_ms_max,
+                time_setting,
                 depth_max: u64::try_from(number("parse_depth_max")).unwrap_or_default(),
             },
             keep: Keep {
@@ -680,10 +681,6 @@ impl Session {
             Plan::Session(step) => {
                 let catalog = self.catalog();
                 for change in step.changes {
-                    if matches!(change, switchyard_engine::SessionChange::Discard(_)) && self.in_transaction() {
-                        let message = "DISCARD cannot run inside a transaction block";
-                        return Err(ClientError::new(SqlState::ActiveTransaction, message));
-                    }
                     self.state_mut().apply(change, &catalog, &mut rand::rng());
                 }
                 let answer = step.answer.map_or_else(|| Answer::Tag(step.tag.to_owned()), Answer::Rows);
@@ -715,6 +712,7 @@ impl Session {
         let text = Redacted(statement).to_string();
         let alone = self.transaction.is_none();
         let transaction = self.transaction.get_or_insert_with(|| Transaction::begin(self.console.head.load(), false));
+        let before = Arc::clone(transaction.catalog());
         let result = transaction.apply(plan.changes, text);
         let notices = match result {
             Ok(notices) => notices,
@@ -726,6 +724,9 @@ impl Session {
                 return Err(error);
             }
         };
+        if is_about_logins(statement) {
+            warnings.extend(self.lockout_warnings(&before));
+        }
         warnings.extend(notices.iter().map(warning));
         if alone {
             let result = self.commit().await;
@@ -737,6 +738,19 @@ impl Session {
         let answer = plan.answer.map_or_else(|| Answer::Tag(plan.tag.to_owned()), Answer::Rows);
         self.refresh();
         Ok(Outcome { warnings, answer })
+    }
+
+    /// What is to be said of who cannot log in any more, compared to before a statement; of an open transaction nothing,
+    /// until it is committed.
+    fn lockout_warnings(&mut self, before: &Catalog) -> Vec<Warning> {
+        match &mut self.transaction {
+            Some(transaction) if transaction.explicit => {
+                transaction.about_logins = true;
+                Vec::new()
+            }
+            Some(transaction) => lockout_warnings(before, transaction.catalog(), &self.state),
+            None => Vec::new(),
+        }
     }
 
     /// A member that runs cannot be taken out of the catalog from under itself.
@@ -894,7 +908,10 @@ impl Session {
             self.roll_back();
             return Ok(Outcome::tag("ROLLBACK"));
         }
-        let warnings = self.missing_transaction();
+        let mut warnings = self.missing_transaction();
+        if let Some(transaction) = self.transaction.as_ref().filter(|transaction| transaction.about_logins) {
+            warnings.extend(lockout_warnings(transaction.base(), transaction.catalog(), &self.state));
+        }
         self.commit().await?;
         Ok(Outcome { warnings, ..Outcome::tag("COMMIT") })
     }
@@ -1331,8 +1348,7 @@ fn older_passwords(now: &Catalog, then: &Catalog, version: u64) -> Option<Warnin
     let named = names.get(..NAMED_MAX.min(names.len())).unwrap_or_default().join(", ");
     let more = names.len().saturating_sub(NAMED_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    (!names.is_empty())
-        .then(|| Warning::notice(format!("passwords are again those of version {version}: {named}{more}")))
+    (!names.is_empty()).then(|| Warning::new(format!("passwords are again those of version {version}: {named}{more}")))
 }
 
 /// `oldest` is the oldest version that history keeps.
@@ -1349,4 +1365,17 @@ fn no_version(version: u64, oldest: u64) -> ClientError {
 fn store_error(error: &switchyard_store::StoreError) -> ClientError {
     tracing::error!(error = error as &dyn std::error::Error, "the catalog store cannot be read");
     ClientError::new(SqlState::IoError, "the catalog store cannot be read").with_detail(format!("{error}."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_cannot_be_read_is_told() {
+        let error = switchyard_store::StoreError { what: "cannot read the store f".to_owned(), source: None };
+        let told = store_error(&error);
+        assert_eq!((told.sqlstate, told.message.as_str()), (SqlState::IoError, "the catalog store cannot be read"));
+        assert_eq!(told.detail.as_deref(), Some("cannot read the store f."));
+    }
 }

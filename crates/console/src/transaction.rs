@@ -20,6 +20,8 @@ pub(crate) struct Transaction {
     deltas: Vec<Delta>,
     statements: Vec<String>,
     savepoints: Vec<(Name, Mark)>,
+    /// Whether a statement of it may have decided who can log in.
+    pub(crate) about_logins: bool,
     /// Begun by BEGIN, and not only for the statements of one string.
     pub(crate) explicit: bool,
     /// When it began, in microseconds since 1970-01-01 UTC.
@@ -57,6 +59,7 @@ impl Transaction {
             deltas: Vec::new(),
             statements: Vec::new(),
             savepoints: Vec::new(),
+            about_logins: false,
             explicit,
             start_us: now_us(),
         }
@@ -70,6 +73,11 @@ impl Transaction {
     /// Whether its catalog is another one than that at its begin.
     pub(crate) fn changed(&self) -> bool {
         !Arc::ptr_eq(&self.base, &self.working)
+    }
+
+    /// The catalog that it began with.
+    pub(crate) fn base(&self) -> &Arc<Catalog> {
+        &self.base
     }
 
     /// Does what a statement says, for this transaction only.
@@ -204,6 +212,35 @@ fn commit_error(error: &CommitError) -> ClientError {
             ClientError::new(SqlState::TransactionResolutionUnknown, "the outcome of the commit is unknown")
                 .with_detail(format!("{cause}."))
                 .with_hint("Read switchyard.catalog_history, of an embedded store after the member was restarted.")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchyard_store::StoreError;
+
+    use super::*;
+
+    #[test]
+    fn what_a_store_answers_has_its_code() {
+        let cause = || StoreError { what: "cannot write the store f".to_owned(), source: None };
+        for (error, sqlstate, message) in [
+            (
+                CommitError::Stale { base: 1, head: 2 },
+                SqlState::SerializationFailure,
+                "could not serialize access due to concurrent update",
+            ),
+            (CommitError::Refused(cause()), SqlState::IoError, "the catalog store refused the commit"),
+            (
+                CommitError::Unknown(cause()),
+                SqlState::TransactionResolutionUnknown,
+                "the outcome of the commit is unknown",
+            ),
+        ] {
+            let told = commit_error(&error);
+            assert_eq!((told.sqlstate, told.message.as_str()), (sqlstate, message));
+            assert!(told.detail.is_some() || told.hint.is_some());
         }
     }
 }

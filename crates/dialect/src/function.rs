@@ -38,6 +38,7 @@ routines! {
         SetConfigParameter = "set_config_parameter" (2..=3),
         GetClientLabel = "get_client_label" (0..=0),
         SetClientLabel = "set_client_label" (1..=1),
+        CurrentSession = "current_session" (0..=0),
         CloseSession = "close_session" (1..=1),
         CloseUserSessions = "close_user_sessions" (1..=1),
         CloseAllSessions = "close_all_sessions" (0..=0),

@@ -24,6 +24,7 @@ mod user;
 
 use crate::ast::Statement;
 use crate::error::{ErrorKind, SyntaxError};
+use crate::function::{MetaFunction, Procedure};
 use crate::words;
 use cursor::{Cursor, Place, Result};
 use lexer::Lexer;
@@ -169,10 +170,32 @@ fn objects_of_session(cursor: &mut Cursor<'_>) -> Result<Statement> {
         portal::notify(cursor)
     } else {
         cursor.note(words::SQL_STATEMENTS);
-        let help = ["help", "describe", "desc"].iter().any(|word| cursor.at(word));
-        sql::delegate(cursor).map_err(|error| if help { with_hint(error, HELP) } else { error })
+        let hint = meant(cursor.token_text());
+        sql::delegate(cursor).map_err(|error| SyntaxError { hint: hint.or(error.hint), ..error })
     }
 }
+
+/// What is meant by a first word that begins no statement here.
+fn meant(first: &str) -> Option<String> {
+    let is = |word: &&str| word.eq_ignore_ascii_case(first);
+    if ["help", "describe", "desc"].iter().any(|word| is(word)) {
+        return Some(HELP.to_owned());
+    }
+    if let Some(function) = MetaFunction::named(first) {
+        return Some(format!("It is a function: SELECT {}(...).", function.name()));
+    }
+    if let Some(procedure) = Procedure::named(first) {
+        return Some(format!("It is a procedure: CALL {}(...).", procedure.name()));
+    }
+    PGBOUNCER.iter().any(|word| is(word)).then(|| PGBOUNCER_HINT.to_owned())
+}
+
+/// What pgbouncer's console takes besides SHOW.
+const PGBOUNCER: [&str; 9] =
+    ["pause", "resume", "disable", "enable", "kill", "reconnect", "reload", "suspend", "wait_close"];
+
+const PGBOUNCER_HINT: &str =
+    "Of pgbouncer's commands, SHOW is taken: SHOW POOLS, for example. Settings need no reload.";
 
 /// For whoever asks for help in another system's words.
 const HELP: &str = "SELECT * FROM switchyard.system_tables lists the tables, SHOW ALL the settings; in psql, \\? and \\d help. \

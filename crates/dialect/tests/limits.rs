@@ -201,3 +201,15 @@ fn a_hundred_thousand_rules_in_one_text() {
     assert_eq!(text.get(last.position - 1..last.position - 1 + last.text.len()), Some(last.text.as_str()));
     assert!(start.elapsed().as_secs() < 30);
 }
+
+#[test]
+fn a_statement_has_no_more_tokens_than_it_may() {
+    let error = parse(&"a ".repeat(1_100_000)).unwrap_err();
+    assert_eq!((error.kind, error.message.as_str()), (ErrorKind::TooComplex, "statement has too many tokens"));
+}
+
+#[test]
+fn parameters_have_numbers_that_fit() {
+    let error = switchyard_dialect::parameter_count("SHOW $65536").unwrap_err();
+    assert_eq!(error.message, "there is no parameter $65536");
+}

@@ -73,7 +73,7 @@ const SECTIONS: [Section; 18] = [
 pub fn dump(catalog: &Catalog) -> impl Iterator<Item = String> + '_ {
     let head = [
         format!(
-            "-- The catalog of database {}: run this on a new one, when its members have joined",
+            "-- The catalog of database {}: run this on a new one, when its members have joined or are declared",
             catalog.database().name
         ),
         "BEGIN;".to_owned(),

@@ -296,8 +296,8 @@ pub enum PlanError {
     Integer { text: String },
     /// CALL with a table that does not exist.
     NoTable { name: String },
-    /// CALL with a property that does not exist, or that cannot be set.
-    Property { owner: &'static str, key: String, fixed: bool },
+    /// CALL with a property that does not exist, or that is fixed: one of those that are known.
+    Property { owner: &'static str, key: String, known: &'static [&'static str] },
     /// Something about a setting.
     Setting(SettingError),
     /// A change in a read-only transaction.
@@ -339,10 +339,11 @@ impl From<PlanError> for ClientError {
         use SqlState as S;
         match error {
             PlanError::Privilege { verb, kind } => {
-                Self::new(S::InsufficientPrivilege, format!("Must be superuser to {verb} {kind}"))
+                Self::new(S::InsufficientPrivilege, format!("Must be superuser to {verb} {kind}")).with_hint(AS_SUPERUSER)
             }
             PlanError::AdminOption { role } => {
                 Self::new(S::InsufficientPrivilege, format!("Must have admin option on role \"{role}\""))
+                    .with_hint(format!("GRANT {role} TO ... WITH ADMIN OPTION gives it; a superuser has it of every role."))
             }
             PlanError::Missing { kind, name, nearest } => missing(kind, &name, nearest.as_ref()),
             PlanError::WrongDatabase { name, database } => {
@@ -352,6 +353,7 @@ impl From<PlanError> for ClientError {
             PlanError::Name(error) => name_error(&error),
             PlanError::RoleNotGranted { role } => {
                 Self::new(S::InsufficientPrivilege, format!("Role \"{role}\" has not been granted"))
+                    .with_hint("SHOW AVAILABLE ROLES lists the roles that are granted to you.")
             }
             PlanError::WorkloadNotGranted { workload } => {
                 Self::new(S::InsufficientPrivilege, format!("Permission denied for workload \"{workload}\""))
@@ -391,6 +393,7 @@ impl From<PlanError> for ClientError {
             }
             PlanError::OldPasswordWrong { user } => {
                 Self::new(S::InvalidPassword, format!("Invalid REPLACE password for user \"{user}\""))
+                    .with_hint("REPLACE takes the current password; a superuser sets a new one without it.")
             }
             PlanError::Verifier => Self::new(S::InvalidParameterValue, "Invalid password verifier").with_hint(
                 "A verifier reads SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>[;sha512:<hash>:<salt>[;md5:<hash>]]; \
@@ -398,6 +401,7 @@ impl From<PlanError> for ClientError {
             ),
             PlanError::MappingWithoutUser => {
                 Self::new(S::InvalidParameterValue, "User mapping for PUBLIC needs the option user")
+                    .with_hint("Write OPTIONS (user 'name', ...).")
             }
             PlanError::Arity { routine, min, max, given } => arity_error(routine, min, max, given),
             PlanError::Argument { routine, number, expected } => {
@@ -406,14 +410,9 @@ impl From<PlanError> for ClientError {
             PlanError::Integer { text } => {
                 Self::new(S::InvalidTextRepresentation, format!("invalid input syntax for type integer: \"{text}\""))
             }
-            PlanError::NoTable { name } => Self::new(S::UndefinedTable, format!("table \"{name}\" does not exist")),
-            PlanError::Property { owner, key, fixed: false } => {
-                Self::new(S::InvalidParameterValue, format!("unrecognized {owner} property \"{key}\""))
-            }
-            PlanError::Property { owner, key, fixed: true } => {
-                Self::new(S::InvalidParameterValue, format!("{owner} property \"{key}\" cannot be changed"))
-                    .with_detail("It is fixed at creation.")
-            }
+            PlanError::NoTable { name } => Self::new(S::UndefinedTable, format!("table \"{name}\" does not exist"))
+                .with_hint("The console holds no tables of its own; switchyard.system_tables lists what it shows."),
+            PlanError::Property { owner, key, known } => property_error(owner, &key, known),
             PlanError::Setting(error) => setting_error(error),
             PlanError::ReadOnly { tag } => {
                 Self::new(S::ReadOnlyTransaction, format!("cannot execute {tag} in a read-only transaction"))
@@ -443,6 +442,23 @@ impl From<SyntaxError> for ClientError {
 pub(crate) fn capitalised(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// What whoever lacks a right can do.
+pub const AS_SUPERUSER: &str = "Connect as the superuser, dbadmin, or ask somebody who may.";
+
+/// Of a property that is not known, or of one that is and is fixed.
+fn property_error(owner: &str, key: &str, known: &[&'static str]) -> ClientError {
+    if known.contains(&key.to_lowercase().as_str()) {
+        let message = format!("{owner} property \"{key}\" cannot be changed");
+        return ClientError::new(SqlState::InvalidParameterValue, message).with_detail("It is fixed at creation.");
+    }
+    let hint = match crate::nearest(key, known.iter().copied()) {
+        Some(nearest) => format!("Did you mean \"{nearest}\"?"),
+        None => format!("Known properties: {}.", known.join(", ")),
+    };
+    let message = format!("unrecognized {owner} property \"{key}\"");
+    ClientError::new(SqlState::InvalidParameterValue, message).with_hint(hint)
 }
 
 fn missing(kind: ObjectKind, name: &Name, nearest: Option<&Name>) -> ClientError {
@@ -494,8 +510,12 @@ fn setting_error(error: SettingError) -> ClientError {
     use SqlState as S;
     match error {
         SettingError::Unknown { name, nearest } => {
+            let hint = match nearest {
+                Some(nearest) => format!("Did you mean \"{nearest}\"?"),
+                None => "SHOW ALL lists the parameters.".to_owned(),
+            };
             ClientError::new(S::UndefinedObject, format!("unrecognized configuration parameter \"{name}\""))
-                .with_hint_if(nearest.map(|nearest| format!("Did you mean \"{nearest}\"?")))
+                .with_hint(hint)
         }
         SettingError::Elsewhere { name, hint } => {
             ClientError::new(S::UndefinedObject, format!("unrecognized configuration parameter \"{name}\""))
@@ -511,6 +531,7 @@ fn setting_error(error: SettingError) -> ClientError {
         }
         SettingError::NotBoolean { name } => {
             ClientError::new(S::InvalidParameterValue, format!("parameter \"{name}\" requires a Boolean value"))
+                .with_hint("Available values: on, off.")
         }
         SettingError::TooManyValues { name } => {
             ClientError::new(S::InvalidParameterValue, format!("SET {name} takes only one argument"))
@@ -525,12 +546,14 @@ fn setting_error(error: SettingError) -> ClientError {
         .with_hint(format!("Allowed levels: {allowed}.")),
         SettingError::Superuser { name } => {
             ClientError::new(S::InsufficientPrivilege, format!("Must be superuser to set parameter \"{name}\""))
+                .with_hint(AS_SUPERUSER)
         }
         SettingError::AboveUser { name, value, user_value } => ClientError::new(
             S::InsufficientPrivilege,
             format!("Must be superuser to set parameter \"{name}\" to \"{value}\""),
         )
-        .with_detail(format!("The user's own value, \"{user_value}\", can only be lowered.")),
+        .with_detail(format!("The user's own value, \"{user_value}\", can only be lowered."))
+        .with_hint(AS_SUPERUSER),
         SettingError::CommandLine { text } => {
             ClientError::new(S::SyntaxError, format!("invalid command-line argument for server process: {text}"))
                 .with_hint("Startup options read -c name=value.")

@@ -15,7 +15,7 @@ mod snapshot;
 mod sql;
 mod tables;
 pub use effects::{Effect, Effects};
-pub use error::{ClientError, PlanError, Severity, SqlState, Warning};
+pub use error::{AS_SUPERUSER, ClientError, PlanError, Severity, SqlState, Warning};
 pub use locks::{AdvisoryLocks, LockFault, LockKey, LockMode, LockRow};
 pub use routed::{Candidates, RoutedConnection};
 pub use session_state::{Login, SessionChange, SessionState, WorkloadWish, statement_time_ms};
@@ -26,7 +26,7 @@ pub use snapshot::{
 };
 pub use sql::{
     Described, Needs, OutputColumn, Parameter, PgType, PlanCache, Queries, QueryError, QueryLimits, QueryRows, Scalar,
-    facts, interval_text, time_text,
+    TimeSetting, facts, interval_text, time_text,
 };
 pub use tables::pg_catalog::type_oid;
 pub use tables::{Column, Kind as ColumnKind, SEARCH_PATH, SystemTable, Visibility, all as system_tables};

@@ -18,6 +18,7 @@ mod user;
 mod words;
 
 pub use function::{SHUTDOWN_ABORTED, SHUTDOWN_ABORTED_NOTICE};
+pub use lockout::{is_about_logins, lockout_warnings};
 pub(crate) use session::{checked_value, nearest};
 pub(crate) use words::database as words_database;
 pub use words::{parse_network, parse_verifiers, verifiers_text};
@@ -231,10 +232,7 @@ pub enum Order {
 /// Why it cannot be done; the session and the catalog stay as they are.
 pub fn plan(statement: &Statement, context: &PlanContext<'_>) -> Result<Plan, PlanError> {
     rights::check(statement, context)?;
-    let mut plan = dispatch(statement, context)?;
-    if let (Plan::Changes(changes), true) = (&mut plan, is_about_logins(statement)) {
-        changes.warnings.extend(lockout::warnings(&changes.changes, context));
-    }
+    let plan = dispatch(statement, context)?;
     let changes = match (&plan, statement) {
         (Plan::Changes(_), Statement::Function { function, .. }) => function.name(),
         (Plan::Changes(changes), _) => changes.tag,
@@ -245,18 +243,6 @@ pub fn plan(statement: &Statement, context: &PlanContext<'_>) -> Result<Plan, Pl
         return Err(PlanError::ReadOnly { tag: changes });
     }
     Ok(plan)
-}
-
-/// Whether a statement may decide who can log in.
-fn is_about_logins(statement: &Statement) -> bool {
-    matches!(
-        statement,
-        Statement::AlterAuthentication { .. }
-            | Statement::DropAuthentication { .. }
-            | Statement::GrantAuthentication { .. }
-            | Statement::RevokeAuthentication { .. }
-            | Statement::RevokeRole { .. }
-    )
 }
 
 fn dispatch(statement: &Statement, context: &PlanContext<'_>) -> Result<Plan, PlanError> {

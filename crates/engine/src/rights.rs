@@ -3,7 +3,7 @@
 //! is made from them, and a test walks that page with real users.
 
 use switchyard_catalog::{Name, ObjectKind, UserId};
-use switchyard_dialect::{Ident, MetaFunction, Procedure, Show, Statement, UserAction, UserParameter};
+use switchyard_dialect::{Ident, Literal, MetaFunction, Procedure, Show, Statement, UserAction, UserParameter};
 
 use crate::error::PlanError;
 use crate::plan::{PlanContext, nearest};
@@ -129,7 +129,8 @@ const ALTER_OWN_USER: Right =
     Right { what: "ALTER USER (own password, timeout, settings)", who: Who::Himself, verb: "alter", kind: "user" };
 const SHOW_USER: Right = Right { what: "SHOW USER", who: Who::Himself, verb: "show", kind: "user" };
 /// One's own roles anyone may ask for.
-const HAS_OWN_ROLE: Right = Right { what: "has_role(role)", who: Who::Anyone, verb: "examine", kind: "role" };
+const HAS_OWN_ROLE: Right =
+    Right { what: "has_role(role), has_role(own name, role)", who: Who::Anyone, verb: "examine", kind: "role" };
 const SET_ROLE_GRANTED: Right = Right { what: "SET ROLE role", who: Who::Member, verb: "set", kind: "role" };
 const SET_WORKLOAD_GRANTED: Right =
     Right { what: "SET SESSION WORKLOAD workload", who: Who::Grantee, verb: "set", kind: "workload" };
@@ -227,6 +228,7 @@ rights! {
     SetConfigParameter: "set_config_parameter", Superuser, "set", "configuration parameter";
     GetClientLabel: "get_client_label", Anyone, "get", "client label";
     SetClientLabel: "set_client_label", Anyone, "set", "client label";
+    CurrentSession: "current_session", Anyone, "get", "session";
     CloseSession: "close_session", OwnSession, "close", "session";
     // Others than superusers close their own.
     CloseAllSessions: "close_all_sessions", Anyone, "close", "session";
@@ -296,6 +298,9 @@ pub(crate) fn check(statement: &Statement, context: &PlanContext<'_>) -> Result<
         (Who::Himself, Statement::AlterUser { name, .. } | Statement::Show(Show::User(name, _)))
             if is_user(name, context.session.user_id, context) =>
         {
+            Ok(())
+        }
+        (_, Statement::Function { function: MetaFunction::HasRole, arguments, .. }) if matches!(arguments.first(), Some(Literal::Text(user)) if is_user(&Ident(user.clone()), context.session.user_id, context)) => {
             Ok(())
         }
         (Who::AdminOption, Statement::GrantRole { roles, .. } | Statement::RevokeRole { roles, .. }) => {

@@ -308,7 +308,22 @@ pub fn declaration(name: &str) -> Result<&'static Declaration, SettingError> {
     // Looked for many times with each statement.
     static BY_NAME: LazyLock<HashMap<String, &'static Declaration>> =
         LazyLock::new(|| SETTINGS.iter().map(|row| (row.name.to_ascii_lowercase(), row)).collect());
-    BY_NAME.get(&wanted).copied().ok_or_else(|| SettingError::Unknown { name: name.to_owned(), nearest: nearest(name) })
+    BY_NAME.get(&wanted).copied().ok_or_else(|| unknown(name))
+}
+
+/// What is no parameter, though it is shown or set like one.
+fn unknown(name: &str) -> SettingError {
+    let name = name.to_owned();
+    match name.to_ascii_lowercase().as_str() {
+        "workload" => SettingError::Elsewhere {
+            name,
+            hint: "SET SESSION WORKLOAD chooses the workload, SHOW WORKLOAD shows it.".to_owned(),
+        },
+        "role" | "roles" => {
+            SettingError::Elsewhere { name, hint: "SET ROLE enables roles, SHOW ENABLED ROLES shows them.".to_owned() }
+        }
+        _ => SettingError::Unknown { nearest: nearest(&name), name },
+    }
 }
 
 fn nearest(name: &str) -> Option<&'static str> {

@@ -81,14 +81,31 @@ pub(crate) fn plan(show: &Show, context: &PlanContext<'_>) -> Result<Rows, PlanE
 /// Other systems show tables, and everything in them, with SHOW.
 fn not_a_setting(name: &str, error: SettingError) -> SettingError {
     let hint = match name.to_lowercase().as_str() {
+        "help" => format!(
+            "SHOW ALL lists the settings; {} and {} are shown too. switchyard.system_tables lists the tables.",
+            WORDS.map(str::to_uppercase).join(", "),
+            pgbouncer::WORDS.map(|(word, _)| word).join(", ")
+        ),
+        "workloads" => "SHOW AVAILABLE WORKLOADS lists those that are open to you.".to_owned(),
+        "roles" => "SHOW AVAILABLE ROLES lists yours; SELECT * FROM v_catalog.roles shows all.".to_owned(),
         "tables" | "schemas" | "views" => "SELECT * FROM switchyard.system_tables lists the tables.".to_owned(),
         "grants" | "privileges" => "SELECT * FROM grants lists what is granted.".to_owned(),
         lower => match crate::tables::resolve(lower) {
             Some(table) => format!("SELECT * FROM {}.{} shows it.", table.schema, table.name),
-            None => return error,
+            None => match (&error, nearest_word(lower)) {
+                (SettingError::Unknown { nearest: None, .. }, Some(word)) => format!("Did you mean \"{word}\"?"),
+                _ => return error,
+            },
         },
     };
     SettingError::Elsewhere { name: name.to_owned(), hint }
+}
+
+/// The word of SHOW, other than a setting, that a wrong one is most like.
+fn nearest_word(wrong: &str) -> Option<String> {
+    let words = WORDS.into_iter().chain(pgbouncer::WORDS.map(|(word, _)| word));
+    let words: Vec<String> = words.map(str::to_uppercase).collect();
+    crate::nearest(&wrong.to_uppercase(), words.iter().map(String::as_str)).map(str::to_owned)
 }
 
 fn pairs(rows: impl IntoIterator<Item = [String; 2]>) -> Rows {

@@ -78,6 +78,17 @@ use plans::{Planned, is_repeatable};
 use crate::error::SqlState;
 use crate::snapshot::Snapshot;
 
+/// What limits the time of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TimeSetting {
+    /// The administrator's setting.
+    QueryTimeMax,
+    /// PostgreSQL's, of the session.
+    StatementTimeout,
+    /// Vertica's, of the user or the session.
+    RuntimeCap,
+}
+
 /// What one query may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueryLimits {
@@ -85,6 +96,8 @@ pub struct QueryLimits {
     pub memory_bytes_max: usize,
     /// Wall time in milliseconds; 0 is no limit.
     pub time_ms_max: u64,
+    /// What says so, for the error.
+    pub time_setting: TimeSetting,
     /// How deep brackets may nest: over how many steps WITH queries may refer to one another follows from it.
     pub depth_max: u64,
 }
@@ -261,9 +274,10 @@ impl Queries {
 }
 
 impl Engine {
-    fn deadline(&self) -> (Option<tokio::time::Instant>, u64) {
-        let limit = self.limits.time_ms_max;
-        ((limit > 0).then(|| tokio::time::Instant::now() + Duration::from_millis(limit)), limit)
+    fn deadline(&self) -> (Option<tokio::time::Instant>, TimeLimit) {
+        let limit = TimeLimit { ms_max: self.limits.time_ms_max, setting: self.limits.time_setting };
+        let deadline = || tokio::time::Instant::now() + Duration::from_millis(limit.ms_max);
+        ((limit.ms_max > 0).then(deadline), limit)
     }
 
     fn context(&self) -> &SessionContext {
@@ -379,7 +393,7 @@ fn is_of_names(error: &DataFusionError) -> bool {
 /// ends at the query's limit, and when nobody waits for it any more.
 async fn aside<T: Send + 'static>(
     deadline: Option<tokio::time::Instant>,
-    limit: u64,
+    limit: TimeLimit,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, QueryError> {
     let handle = Handle::current();
@@ -396,10 +410,17 @@ async fn aside<T: Send + 'static>(
     done?.unwrap_or_else(|error| Err(QueryError::new(SqlState::InternalError, format!("the query ended: {error}"))))
 }
 
+/// How long a query may run, and what says so.
+#[derive(Debug, Clone, Copy)]
+struct TimeLimit {
+    ms_max: u64,
+    setting: TimeSetting,
+}
+
 /// Waits for something until the query's time is over.
 async fn within<T>(
     deadline: Option<tokio::time::Instant>,
-    limit: u64,
+    limit: TimeLimit,
     future: impl Future<Output = T>,
 ) -> Result<T, QueryError> {
     match deadline {
@@ -412,7 +433,7 @@ async fn within<T>(
 /// of its steps yields; anything else is computed aside.
 fn row_stream(
     deadline: Option<tokio::time::Instant>,
-    limit: u64,
+    limit: TimeLimit,
     kinds: Vec<PgType>,
     batches: SendableRecordBatchStream,
     known: bool,

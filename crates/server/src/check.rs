@@ -11,20 +11,19 @@ use crate::{FAILURE, MISUSE, is_misuse, storage};
 /// Prints every fault on a line of its own, place first, or that there is none.
 pub(crate) fn report(settings: Result<&Settings, &[Located]>) -> ExitCode {
     match settings {
-        Ok(settings) => match settings.tls().map(Tls::open) {
-            Some(Err(error)) => {
-                // The exit code says it too.
-                let _told = writeln!(io::stderr(), "{error}");
-                FAILURE.into()
+        Ok(settings) => {
+            let tls = settings.tls().map_or_else(Vec::new, |options| Tls::check(&options));
+            let mut faults: Vec<String> = tls.iter().map(ToString::to_string).collect();
+            faults.extend(storage::etcd_options(settings).err().map(|error| format!("{error:#}")));
+            if faults.is_empty() {
+                return correct();
             }
-            _ => match storage::etcd_options(settings) {
-                Err(error) => {
-                    let _told = writeln!(io::stderr(), "{error:#}");
-                    FAILURE.into()
-                }
-                Ok(_) => correct(),
-            },
-        },
+            for fault in faults {
+                // The exit code says it too.
+                let _told = writeln!(io::stderr(), "{fault}");
+            }
+            FAILURE.into()
+        }
         Err(faults) => {
             for fault in faults {
                 let _told = writeln!(io::stderr(), "{fault}");

@@ -33,7 +33,10 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Inv
 fn cli() -> clap::Command {
     let commands = Command::ALL.map(|command| {
         let declared = DECLARATIONS.iter().filter(|declaration| has_flag(command, declaration));
-        clap::Command::new(command.as_str()).about(command.about()).next_line_help(true).args(declared.map(argument))
+        clap::Command::new(command.as_str())
+            .about(command.about())
+            .next_line_help(true)
+            .args(declared.map(|declaration| argument(command, declaration)))
     });
     clap::Command::new("switchyard")
         .version(env!("CARGO_PKG_VERSION"))
@@ -48,14 +51,14 @@ fn has_flag(command: Command, declaration: &Declaration) -> bool {
     declaration.sources.contains(&Source::Flag) && declaration.commands.contains(&command)
 }
 
-fn argument(declaration: &'static Declaration) -> Arg {
+fn argument(command: Command, declaration: &'static Declaration) -> Arg {
     let long = declaration.flag().trim_start_matches('-').to_owned();
     let action = match declaration.shape {
         Shape::List => ArgAction::Append,
         _ => ArgAction::Set,
     };
     let range = declaration.range.map(|(min, max)| format!(", {min} to {max}")).unwrap_or_default();
-    let help = format!("{} [default: {}{range}]", declaration.doc.trim(), declaration.default.shown());
+    let help = format!("{} [default: {}{range}]", declaration.doc.trim(), declaration.default_for(command).shown());
     Arg::new(declaration.name)
         .long(long)
         .value_name(declaration.placeholder)

@@ -41,7 +41,7 @@ fn main() -> ExitCode {
             return if error.use_stderr() { MISUSE.into() } else { ExitCode::SUCCESS };
         }
     };
-    let settings = resolve(invocation.flags);
+    let settings = resolve(invocation.command, invocation.flags);
     match (invocation.command, settings) {
         (Command::Check, settings) => check::report(settings.as_ref().map_err(Vec::as_slice)),
         (Command::Quickstart, Ok(settings)) => serve::start(settings, quickstart::run),
@@ -56,9 +56,9 @@ fn main() -> ExitCode {
     }
 }
 
-fn resolve(flags: Flags) -> Result<Settings, Vec<Located>> {
+fn resolve(command: Command, flags: Flags) -> Result<Settings, Vec<Located>> {
     let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    Settings::resolve(Sources { flags, variables, read: |path: &Path| std::fs::read_to_string(path) })
+    Settings::resolve(Sources { command, flags, variables, read: |path: &Path| std::fs::read_to_string(path) })
 }
 
 /// Says what is wrong, to whoever typed the command.

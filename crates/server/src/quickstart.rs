@@ -18,7 +18,7 @@ use tracing::{info, warn};
 
 use crate::first_start::FirstPassword;
 use crate::member::Member;
-use crate::serve::{Sessions, announce, first_password};
+use crate::serve::{Closing, Sessions, announce, first_password};
 use crate::settings::{Settings, StoreKind};
 use crate::stopping::{StopSignal, StopSignals};
 use crate::{certificates, listener, open_files, storage};
@@ -93,8 +93,12 @@ pub(crate) async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     advice::print(&console.catalog(), &places, &settings).context("cannot write to standard output")?;
     let signal = stopped(&mut signals, &console, &mut orders, &mut places).await;
     info!(asked_by = signal.map_or("SHUTDOWN", StopSignal::as_str), "stopping");
+    let mut closing = Vec::new();
     for place in &mut places {
-        place.halt("the process stops").await;
+        closing.extend(place.halt("the process stops").await);
+    }
+    for sessions in closing {
+        sessions.ended().await;
     }
     if let (StoreKind::Memory, Some(first)) = (&settings.store, first) {
         // The user it is for is forgotten with the catalog.
@@ -180,7 +184,8 @@ async fn stopped(
                     None => Err("there is no such member".to_owned()),
                     Some(place) if order.serve => place.start().await,
                     Some(place) => {
-                        place.halt("stopped by a statement").await;
+                        // Nobody waits for the sessions: whoever asked may have one of them.
+                        drop(place.halt("stopped by a statement").await);
                         Ok(())
                     }
                 };
@@ -208,11 +213,12 @@ impl Place {
         Ok(())
     }
 
-    /// Stops listening, and ends the sessions.
-    async fn halt(&mut self, reason: &str) {
-        let Some(sessions) = self.sessions.take() else { return };
+    /// Stops listening, and tells the sessions to end.
+    async fn halt(&mut self, reason: &str) -> Option<Closing> {
+        let sessions = self.sessions.take()?;
         self.member.console.serves(false, reason);
-        sessions.halt(|| self.member.close_all()).await;
+        let closing = sessions.halt(|| self.member.close_all()).await;
         warn!(node = %self.name, reason, "member stopped");
+        Some(closing)
     }
 }

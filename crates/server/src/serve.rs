@@ -261,14 +261,16 @@ impl Sessions {
         Self { stop, ended, accepting: listeners.into_iter().map(accept).collect() }
     }
 
-    /// Stops accepting, has the sessions closed, and is ready when nobody listens any more.
-    pub(crate) async fn halt(self, close: impl Fn()) {
+    /// Stops accepting, has the sessions closed, and is ready when nobody listens any more: what it gives is ready when
+    /// the sessions have ended.
+    pub(crate) async fn halt(self, close: impl Fn()) -> Closing {
         self.stop.send_replace(true);
         for accepting in self.accepting {
             // It ends by itself; a panic in it is logged where it happens.
             let _ = accepting.await;
         }
         close();
+        Closing(self.ended)
     }
 
     /// Stops accepting, lets sessions go on for `drain`, then has them closed. Returns the signal that cut it short.
@@ -287,6 +289,18 @@ impl Sessions {
         tokio::select! {
             () = ended => None,
             signal = signals.next() => Some(signal),
+        }
+    }
+}
+
+/// Sessions that were told to end.
+pub(crate) struct Closing(mpsc::Receiver<Infallible>);
+
+impl Closing {
+    /// Waits until they have, so that each could tell its client; not for ever.
+    pub(crate) async fn ended(mut self) {
+        if timeout(CLOSE_MAX, self.0.recv()).await.is_err() {
+            warn!("some sessions did not close in time");
         }
     }
 }

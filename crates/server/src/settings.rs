@@ -37,7 +37,8 @@ settings! {
     listen: Vec<SocketAddr>, from [Flag Variable File], for [Serve], text "127.0.0.1:5433";
     /// The port of the first of three members; the others take the next two. 0 picks free ones.
     port: Bounded<0, 65_533>, from [Flag Variable File], for [Quickstart], text "5433";
-    /// The directory of the embedded store, made with mode 0700 when it is missing.
+    /// The directory of the embedded store, made with mode 0700 when it is missing. The quickstart has one of its own,
+    /// `switchyard-quickstart`.
     data_dir: PathBuf, from [Flag Variable File], for [Quickstart Serve Dump], text "switchyard-data";
     /// Where the catalog is kept: `redb` in a file in the data directory, durable; `etcd` for several members, at the
     /// endpoints that `etcd` names, or as `etcd://HOST:PORT[,HOST:PORT]`; `memory` forgets it at the end.
@@ -137,6 +138,8 @@ pub(crate) type Flags = BTreeMap<&'static str, Vec<String>>;
 
 /// Everything settings are read from.
 pub(crate) struct Sources<R> {
+    /// What they are for.
+    pub(crate) command: Command,
     /// From the command line.
     pub(crate) flags: Flags,
     /// The environment.
@@ -176,11 +179,12 @@ impl Settings {
             given.extend(layer);
         }
         if faults.is_empty()
-            && let Some(mut settings) = Self::assemble(&given)
+            && let Some(mut settings) = Self::assemble(&given, sources.command)
         {
             faults = settings.conflicts(&given);
             let available = DECLARATIONS.iter().filter(|declaration| declaration.available());
-            settings.shown = available.map(|declaration| declaration.shown(given.get(declaration.name))).collect();
+            settings.shown =
+                available.map(|declaration| declaration.shown(given.get(declaration.name), sources.command)).collect();
             if faults.is_empty() {
                 return Ok(settings);
             }

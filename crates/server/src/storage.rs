@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use switchyard_store::{EtcdLink, EtcdOptions, EtcdStore, EtcdTls, MemoryStore, RedbStore, Store};
+use switchyard_store::{EtcdLink, EtcdOptions, EtcdStore, EtcdTls, MemoryStore, OpenError, RedbStore, Store};
 
 use crate::first_start;
 use crate::settings::{Settings, StoreKind};
@@ -16,6 +16,9 @@ pub(crate) struct Opened {
     /// The same, when several processes share it.
     pub(crate) etcd: Option<Arc<EtcdStore>>,
 }
+
+/// What whoever starts a second server in one directory can do.
+const IN_USE: &str = "stop the other process, or choose another directory with --data-dir";
 
 /// The embedded store's file.
 pub(crate) fn file(settings: &Settings) -> PathBuf {
@@ -31,7 +34,11 @@ pub(crate) async fn open(settings: &Settings) -> anyhow::Result<Opened> {
         StoreKind::Memory => Ok(Opened { store: Arc::new(MemoryStore::new()), etcd: None }),
         StoreKind::Redb => {
             first_start::make_data_dir(&settings.data_dir)?;
-            Ok(Opened { store: Arc::new(RedbStore::open(file(settings))?), etcd: None })
+            let opened = RedbStore::open(file(settings)).map_err(|error| match error {
+                OpenError::Locked { .. } => anyhow::anyhow!("{error}: {IN_USE}"),
+                other => other.into(),
+            });
+            Ok(Opened { store: Arc::new(opened?), etcd: None })
         }
         StoreKind::Etcd(_) => {
             let etcd = Arc::new(EtcdStore::open(EtcdLink::new(etcd_options(settings)?)?).await?);

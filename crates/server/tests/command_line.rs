@@ -190,6 +190,19 @@ fn check_tells_every_fault_with_its_line() {
 }
 
 #[test]
+fn check_tells_of_every_file_of_tls() {
+    let arguments =
+        ["check", "--tls-certificate", "nowhere.crt", "--tls-key", "nowhere.key", "--tls-client-ca", "no.crt"];
+    let ended = ended(binary().args(arguments).output().unwrap());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+    let lines: Vec<&str> = ended.stderr.lines().collect();
+    for (line, file) in lines.iter().zip(["nowhere.crt", "no.crt", "nowhere.key"]) {
+        assert!(line.starts_with(&format!("cannot read {file}")), "{line}");
+    }
+    assert_eq!(lines.len(), 3, "{lines:?}");
+}
+
+#[test]
 fn serve_refuses_what_check_refuses() {
     let directory = directory();
     let file = directory.path().join("switchyard.toml");
@@ -315,6 +328,7 @@ fn a_data_directory_serves_one_process() {
         let ended = ended(binary().args(arguments).arg("--data-dir").arg(directory.path()).output().unwrap());
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{arguments:?}");
         assert!(ended.stderr.contains("is in use by another process"), "{arguments:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("choose another directory with --data-dir"), "{arguments:?}: {}", ended.stderr);
     }
     assert_eq!(running.stop().code, Some(0));
 }

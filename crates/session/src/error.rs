@@ -184,6 +184,9 @@ impl SessionError {
             }
             Self::ClientSessionsMax { sessions_max } => report.with_detail(limit("MaxClientSessions", sessions_max)),
             Self::UserSessionsMax { sessions_max, .. } => report.with_detail(limit("MAXCONNECTIONS", sessions_max)),
+            Self::UserLocked(name) => {
+                report.with_hint(format!("A superuser unlocks it: ALTER USER {name} ACCOUNT UNLOCK."))
+            }
             Self::Wire(WireError::PacketLength { bytes_max, .. }) => {
                 report.with_detail(limit("startup_bytes_max", bytes_max))
             }

@@ -182,6 +182,12 @@ impl Tls {
         Ok(Self { options, state: Mutex::new(state) })
     }
 
+    /// Everything that is wrong with the files, where [`Tls::open`] says what it meets first.
+    pub fn check(options: &TlsOptions) -> Vec<TlsError> {
+        let faults = Contents::faults(options);
+        if faults.is_empty() { Self::open(options.clone()).err().into_iter().collect() } else { faults }
+    }
+
     /// Looks at the files again. It reads them: not for a thread that must not block.
     pub fn reload(&self) -> Reload {
         let contents = Contents::read(&self.options);
@@ -242,6 +248,14 @@ impl Contents {
         let certificate = read(&options.certificate, |_| true)?;
         let client_ca = options.client_ca.as_deref().map(|path| read(path, |_| true)).transpose()?;
         Ok(Self { certificate, key, client_ca })
+    }
+
+    /// Why files cannot be read.
+    fn faults(options: &TlsOptions) -> Vec<TlsError> {
+        let key = read(&options.key, |mode| mode & KEY_MODE_FORBIDDEN == 0).map(zeroize::Zeroizing::new);
+        let others = [Some(&options.certificate), options.client_ca.as_ref()];
+        let others = others.into_iter().flatten().filter_map(|path| read(path, |_| true).err());
+        others.chain(key.err()).collect()
     }
 }
 

@@ -210,8 +210,18 @@ fn every_statement_has_its_file_of_sql() {
 
 #[test]
 fn every_file_of_sql_belongs_somewhere() {
-    let known =
-        ["statements", "system", "seeds", "functions", "regressions", "fixtures", "routing", "clients", "through"];
+    let known = [
+        "statements",
+        "system",
+        "seeds",
+        "functions",
+        "refusals",
+        "regressions",
+        "fixtures",
+        "routing",
+        "clients",
+        "through",
+    ];
     let all = files_under("sql-tests", "slt").expect("listed");
     let texts: Vec<String> =
         all.iter().map(|path| std::fs::read_to_string(repository_root().join(path)).expect("readable")).collect();

@@ -167,9 +167,9 @@ impl Draft {
                 self.notices.push(Notice::NothingDropped { kind, name });
                 Ok(None)
             }
-            Err(CatalogError::Missing { kind, name, nearest }) => {
+            Err(CatalogError::Missing { kind, name, nearest, namesake }) => {
                 let nearest = nearest.filter(|nearest| !only_numbers_differ(&name, nearest));
-                Err(CatalogError::Missing { kind, name, nearest })
+                Err(CatalogError::Missing { kind, name, nearest, namesake })
             }
             other => other.map(Some),
         }
@@ -185,6 +185,7 @@ macro_rules! kinds {
                     kind: ObjectKind::$entity,
                     name: name.clone(),
                     nearest: nearest(name, rows.names()),
+                    namesake: self.namesake(ObjectKind::$entity, name),
                 })
             }
 
@@ -231,6 +232,7 @@ impl Draft {
                 kind: ObjectKind::RoutingRule,
                 name: name.clone(),
                 nearest: nearest(name, workload_rules.names().chain(rules.names())),
+                namesake: self.namesake(ObjectKind::RoutingRule, name),
             }
         })
     }
@@ -241,7 +243,44 @@ impl Draft {
             kind: ObjectKind::Workload,
             name: workload.clone(),
             nearest: nearest(workload, self.catalog.index.workloads.keys()),
+            namesake: self.namesake(ObjectKind::Workload, workload),
         })
+    }
+
+    /// What else has a name, among the kinds that are taken for one another.
+    fn namesake(&self, kind: ObjectKind, name: &Name) -> Option<ObjectKind> {
+        use ObjectKind as K;
+        let catalog = &self.catalog;
+        let others: &[K] = match kind {
+            K::User => &[K::Role],
+            K::Role => &[K::User],
+            K::NetworkAddress => &[K::NetworkInterface, K::LoadBalanceGroup, K::Node],
+            K::NetworkInterface => &[K::NetworkAddress, K::Node],
+            K::LoadBalanceGroup => &[K::NetworkAddress, K::Subcluster, K::FaultGroup, K::TableGroup],
+            K::Subcluster => &[K::FaultGroup, K::LoadBalanceGroup, K::Node],
+            K::FaultGroup => &[K::Subcluster, K::LoadBalanceGroup, K::Node],
+            K::RoutingRule => &[K::Workload, K::LoadBalanceGroup],
+            K::Workload => &[K::RoutingRule],
+            K::Node => &[K::Subcluster, K::NetworkAddress],
+            _ => &[],
+        };
+        let is_there = |kind: &K| match kind {
+            K::User => catalog.users.named(name).is_some(),
+            K::Role => catalog.roles.named(name).is_some(),
+            K::NetworkAddress => catalog.network_addresses.named(name).is_some(),
+            K::NetworkInterface => catalog.network_interfaces.named(name).is_some(),
+            K::LoadBalanceGroup => catalog.load_balance_groups.named(name).is_some(),
+            K::Subcluster => catalog.subclusters.named(name).is_some(),
+            K::FaultGroup => catalog.fault_groups.named(name).is_some(),
+            K::TableGroup => catalog.table_groups.named(name).is_some(),
+            K::Node => catalog.nodes.named(name).is_some(),
+            K::Workload => catalog.rule_of_workload(name).is_some(),
+            K::RoutingRule => {
+                catalog.routing_rules.named(name).is_some() || catalog.workload_rules.named(name).is_some()
+            }
+            _ => false,
+        };
+        others.iter().copied().find(is_there)
     }
 
     /// The user or role with this name. A user goes first: the superuser's name may be that of a predefined role.
@@ -256,6 +295,7 @@ impl Draft {
             kind: ObjectKind::Grantee,
             name: name.clone(),
             nearest: nearest(name, self.catalog.users.names().chain(self.catalog.roles.names())),
+            namesake: None,
         })
     }
 

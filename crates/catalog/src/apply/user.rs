@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Notice, Outcome};
 use super::draft::{Draft, distinct};
+use super::{Notice, Outcome};
 use crate::catalog::Entity;
 use crate::change::UserChange;
 use crate::entity::*;

@@ -148,6 +148,12 @@ mod tests {
     }
 
     #[test]
+    fn elements_are_of_one_type() {
+        let gathered = gather(vec![Scalar::Int(1), Scalar::Bool(true)], PgType::Int4).map_err(|error| error.message);
+        assert_eq!(gathered, Err("an array element has another type than its array".to_owned()));
+    }
+
+    #[test]
     fn binary_arrays_are_checked() {
         let array = |numbers: &[i32]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<u8>>();
         let two = array(&[1, 0, 23, 2, 1, 4, 7, -1]);

@@ -209,7 +209,8 @@ mod tests {
         for text in ["2024-02-29", "2024-02-29T00:00:00.000+00:00"] {
             assert_eq!(text_parameter(Some(text.as_bytes()), PgType::Date), Ok(Scalar::Date(19_782)), "{text}");
         }
-        let wrong = text_parameter(Some(b"\\x"), PgType::Bytea).map_err(|error| error.sqlstate);
-        assert_eq!(wrong, Err(SqlState::InvalidTextRepresentation));
+        let wrong = text_parameter(Some(b"\\x"), PgType::Bytea).map_err(|error| (error.sqlstate, error.message));
+        let message = "invalid input syntax for type varbinary".to_owned();
+        assert_eq!(wrong, Err((SqlState::InvalidTextRepresentation, message)));
     }
 }

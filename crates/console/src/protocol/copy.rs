@@ -60,7 +60,7 @@ impl Copy {
         let Statement::Sql(sql) = &parsed.statement else { return Ok(None) };
         let Sql::Copy { source, to, target, options, legacy_options, .. } = &**sql else { return Ok(None) };
         if !to {
-            return Err(refused("COPY FROM"));
+            return Err(refused("COPY FROM").with_hint("The console holds no tables of its own to copy rows into."));
         }
         if *target != CopyTarget::Stdout {
             return Err(

@@ -1,12 +1,13 @@
 //! Users, roles and user mappings (`reference/vertica-sql.md` §4.4, §4.5).
 
 use super::cursor::{Cursor, Result};
-use super::topology;
+use super::{topology, with_hint};
 use crate::ast::{
     ConnectionScope, Ident, MappingOptions, ParameterAction, RoleChoice, SecretText, Statement, UserAction,
     UserParameter,
 };
 use crate::error::{ErrorKind, SyntaxError};
+use crate::words;
 
 /// The words with which a parameter of a user begins.
 const PARAMETERS: [&str; 15] = [
@@ -35,9 +36,20 @@ pub(super) fn create(cursor: &mut Cursor<'_>) -> Result<Statement> {
         let (user, server) = mapping(cursor)?;
         return Ok(Statement::CreateUserMapping { user, server, options: mapping_options(cursor, false)? });
     }
-    let name = cursor.name()?;
+    let name = user_name(cursor)?;
     let parameters = if cursor.at_end() { Vec::new() } else { parameters(cursor)? };
     Ok(Statement::CreateUser { name, parameters })
+}
+
+/// The user's name; no user's name stands before FOR, as MAPPING does.
+fn user_name(cursor: &mut Cursor<'_>) -> Result<Ident> {
+    let start = cursor.index();
+    let name = cursor.name()?;
+    if cursor.at("FOR") && words::nearest(&name.0, ["MAPPING"]).is_some() {
+        cursor.back_to(start);
+        return Err(cursor.error_at_token(cursor.token(), &["MAPPING"]));
+    }
+    Ok(name)
 }
 
 /// After ALTER USER.
@@ -46,7 +58,7 @@ pub(super) fn alter(cursor: &mut Cursor<'_>) -> Result<Statement> {
         let (user, server) = mapping(cursor)?;
         return Ok(Statement::AlterUserMapping { user, server, options: mapping_options(cursor, true)? });
     }
-    let name = cursor.name()?;
+    let name = user_name(cursor)?;
     let action = if cursor.accept("DEFAULT") {
         cursor.expect("ROLE")?;
         UserAction::DefaultRole(default_roles(cursor)?)
@@ -70,6 +82,9 @@ pub(super) fn drop(cursor: &mut Cursor<'_>) -> Result<Statement> {
         let (user, server) = mapping(cursor)?;
         return Ok(Statement::DropUserMapping { if_exists, user, server });
     }
+    if cursor.at_ahead(1, "FOR") {
+        user_name(cursor)?;
+    }
     let if_exists = cursor.if_exists()?;
     Ok(Statement::DropUser { if_exists, names: cursor.names()?, cascade: cursor.accept("CASCADE") })
 }
@@ -81,7 +96,13 @@ pub(super) fn create_role(cursor: &mut Cursor<'_>) -> Result<Statement> {
 
 /// After ALTER ROLE. A user is a role to PostgreSQL's clients: their SET is that of ALTER USER.
 pub(super) fn alter_role(cursor: &mut Cursor<'_>) -> Result<Statement> {
+    if cursor.at("ALL") {
+        return Err(with_hint(cursor.error(), "For all users: ALTER DATABASE DEFAULT SET name = value."));
+    }
     let name = cursor.name()?;
+    if cursor.at("IN") && cursor.at_ahead(1, "DATABASE") {
+        return Err(with_hint(cursor.error(), "There is one database: leave IN DATABASE out."));
+    }
     if let Some(action) = setting(cursor)? {
         return Ok(Statement::AlterUser { name, action: UserAction::RoleParameter(action) });
     }
@@ -98,6 +119,9 @@ pub(super) fn drop_role(cursor: &mut Cursor<'_>) -> Result<Statement> {
 /// SET, CLEAR, and PostgreSQL's RESET of one parameter.
 fn setting(cursor: &mut Cursor<'_>) -> Result<Option<ParameterAction>> {
     if cursor.accept("RESET") {
+        if cursor.at("ALL") {
+            return Err(with_hint(cursor.error(), "Name each setting; SHOW USER ... ALL lists those that are set."));
+        }
         return Ok(Some(ParameterAction::Clear(vec![topology::parameter(cursor)?])));
     }
     topology::setting(cursor)

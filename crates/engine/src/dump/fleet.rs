@@ -166,12 +166,26 @@ fn joins(catalog: &Catalog) -> SubclusterId {
     first.map_or(catalog.database().default_subcluster, |first| first.id)
 }
 
+/// What is to be read of a member, and what declares it where it has not joined, to be taken over when it does.
+fn member(node: &Node) -> Vec<Line> {
+    let declared = Statement::CreateNode {
+        name: ident(&node.name),
+        host: node.host.clone(),
+        port: Some(node.port.into()),
+        subcluster: None,
+    };
+    vec![
+        Line::Comment(format!("node {} is a member; where it has not joined, run the next line too", node.name)),
+        Line::Comment(format!("{declared};")),
+    ]
+}
+
 /// A member has its address and upstream from its own flags; only the subcluster is the catalog's to say.
 fn create_node(catalog: &Catalog, node: &Arc<Node>) -> Vec<Line> {
     let subcluster = subcluster_ident(catalog, node.subcluster);
     let upstream = match &node.kind {
         NodeKind::Member { .. } => {
-            let mut lines = vec![Line::Comment(format!("node {} is a member", node.name))];
+            let mut lines = member(node);
             if node.subcluster != joins(catalog)
                 && let Some(name) = subcluster
             {

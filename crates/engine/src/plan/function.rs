@@ -42,6 +42,8 @@ pub(super) fn plan(
         }
         MetaFunction::SetConfigParameter => call.set_config_parameter(),
         MetaFunction::GetClientLabel => Ok(Plan::Rows(Rows::answer(column, context.session.client_label.clone()))),
+        // In a query it is a function like others; alone, its column is called as it was typed.
+        MetaFunction::CurrentSession => Ok(Plan::Rows(Rows::answer(column, context.session.session_id.clone()))),
         MetaFunction::SetClientLabel => call.set_client_label(),
         MetaFunction::CloseSession
         | MetaFunction::CloseUserSessions
@@ -235,16 +237,26 @@ impl Call<'_> {
         Ok(self.change(vec![Change::DrainSubcluster { name, draining }], answer))
     }
 
-    /// A negative time only drains.
+    /// A negative time only drains, an empty name is every subcluster.
     fn shutdown_with_drain(&self) -> Result<Plan, PlanError> {
-        let name = self.subcluster(0)?;
+        let name = if self.text(0)?.is_empty() { None } else { Some(self.subcluster(0)?) };
         if let Ok(drain_s) = u64::try_from(self.number(1)?) {
-            let answer = format!("Shutdown message sent to subcluster ({name})");
-            let drain_s = Some(drain_s);
-            return Ok(self.order(Order::StopSubcluster { subcluster: name, drain_s }, answer));
+            let Some(subcluster) = name else {
+                return Err(PlanError::NotSupported {
+                    what: "stopping every subcluster at once".to_owned(),
+                    hint: Some("Name one; SELECT SHUTDOWN() stops all.".to_owned()),
+                });
+            };
+            let answer = format!("Shutdown message sent to subcluster ({subcluster})");
+            return Ok(self.order(Order::StopSubcluster { subcluster, drain_s: Some(drain_s) }, answer));
         }
-        let answer = format!("Set subcluster ({name}) to draining state");
-        Ok(self.change(vec![Change::DrainSubcluster { name: Some(name), draining: true }], answer))
+        let targets: Vec<String> = match &name {
+            Some(name) => vec![name.to_string()],
+            None => self.context.catalog.subclusters().iter().map(|row| row.name.to_string()).collect(),
+        };
+        let lines: Vec<String> =
+            targets.iter().map(|target| format!("Set subcluster ({target}) to draining state")).collect();
+        Ok(self.change(vec![Change::DrainSubcluster { name, draining: true }], lines.join("\n")))
     }
 
     fn promote(&self, primary: bool, answer: &str) -> Result<Plan, PlanError> {

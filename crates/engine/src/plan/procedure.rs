@@ -61,7 +61,7 @@ pub(super) fn plan(procedure: Procedure, arguments: &[Literal], context: &PlanCo
                 });
             }
             if !TABLE_PROPERTIES.contains(&key.as_str()) {
-                return Err(PlanError::Property { owner: "table", key, fixed: false });
+                return Err(PlanError::Property { owner: "table", key, known: &TABLE_PROPERTIES });
             }
             return Err(call.no_table(0)?);
         }
@@ -137,8 +137,11 @@ impl Call<'_> {
                 let property = TableGroupProperty::ReplicaCount(count(value, "replica_count")?);
                 Ok(one(TAG, Change::SetTableGroupProperty { name, property }))
             }
-            "shard_count" => Err(PlanError::Property { owner: "table group", key: key.to_owned(), fixed: true }),
-            _ => Err(PlanError::Property { owner: "table group", key: key.to_owned(), fixed: false }),
+            _ => Err(PlanError::Property {
+                owner: "table group",
+                key: key.to_owned(),
+                known: &["replica_count", "shard_count"],
+            }),
         }
     }
 
@@ -157,7 +160,11 @@ impl Call<'_> {
                 planned.changes.push(Change::SetDefaultTableGroup { name });
                 Ok(planned)
             }
-            _ => Err(PlanError::Property { owner: "database", key: key.to_owned(), fixed: false }),
+            _ => Err(PlanError::Property {
+                owner: "database",
+                key: key.to_owned(),
+                known: &["default_table_group", "shard_count"],
+            }),
         }
     }
 

@@ -6,8 +6,8 @@ use switchyard_dialect::{ConnectionScope, RoleChoice, SecretText, UserAction, Us
 use super::words::{self, name, names};
 use super::{Changes, PlanContext, fleet, one};
 use crate::error::{PlanError, Warning};
-use crate::settings::{self, interval};
 use crate::settings::size::is_size;
+use crate::settings::{self, interval};
 
 /// CREATE USER.
 pub(super) fn create(
@@ -99,9 +99,8 @@ fn md5_missing(user: &Name, changes: &[UserChange], context: &PlanContext<'_>) -
     });
     let stored = || context.catalog.users().named(user).and_then(|user| user.verifiers.clone());
     let kept = given.unwrap_or_else(stored).is_some_and(|verifiers| verifiers.md5.is_some());
-    (!kept).then(|| {
-        Warning::notice(format!("no MD5 verifier is kept of user \"{user}\" until the password is set anew"))
-    })
+    (!kept)
+        .then(|| Warning::notice(format!("no MD5 verifier is kept of user \"{user}\" until the password is set anew")))
 }
 
 /// The parameter as the statement calls it.
@@ -165,8 +164,10 @@ fn without_effect(parameter: &UserParameter, context: &PlanContext<'_>) -> Resul
         }
         UserParameter::ResourcePool { subcluster: Some(subcluster), .. } => {
             let subcluster = name(subcluster)?;
-            if context.catalog.subclusters().named(&subcluster).is_none() {
-                return Err(PlanError::Missing { kind: ObjectKind::Subcluster, name: subcluster, nearest: None });
+            let subclusters = context.catalog.subclusters();
+            if subclusters.named(&subcluster).is_none() {
+                let nearest = super::nearest(&subcluster, subclusters.names());
+                return Err(PlanError::Missing { kind: ObjectKind::Subcluster, name: subcluster, nearest });
             }
             Some(Warning::new(format!("FOR SUBCLUSTER {subcluster} is ignored: the pool is kept for all")))
         }

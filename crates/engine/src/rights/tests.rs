@@ -84,6 +84,7 @@ const SAMPLES: &[(&str, bool)] = &[
     ("SELECT reset_load_balance_policy()", false),
     ("SELECT set_config_parameter('MaxClientSessions', 1)", false),
     ("SELECT get_client_label()", true),
+    ("SELECT current_session()", true),
     ("SELECT set_client_label('x')", true),
     ("SELECT close_session('x')", true),
     ("SELECT close_user_sessions('otto')", false),

@@ -4,6 +4,7 @@ use switchyard_catalog::{Catalog, UserLimits};
 
 use super::SessionState;
 use crate::settings::{self, Level, interval};
+use crate::sql::TimeSetting;
 
 const UNLIMITED: &str = "unlimited";
 
@@ -83,8 +84,14 @@ pub fn grace_period_ms(session: &SessionState, catalog: &Catalog) -> Option<u64>
     limit_ms("graceperiod", session, catalog)
 }
 
-/// How long a statement may run, in milliseconds; `None` is for ever. RUNTIMECAP and statement_timeout: the smaller.
-pub fn statement_time_ms(session: &SessionState, catalog: &Catalog) -> Option<u64> {
-    let postgres = u64::try_from(settings::int_of("statement_timeout", session, catalog)).ok().filter(|ms| *ms > 0);
-    [limit_ms("runtimecap", session, catalog), postgres].into_iter().flatten().min()
+/// How long a statement may run, in milliseconds, and what says so; `None` is for ever. The smallest of the
+/// administrator's limit, which holds whatever the session sets for itself, statement_timeout and RUNTIMECAP.
+pub fn statement_time_ms(session: &SessionState, catalog: &Catalog) -> Option<(u64, TimeSetting)> {
+    let number = |name| u64::try_from(settings::int_of(name, session, catalog)).ok().filter(|ms| *ms > 0);
+    let limits = [
+        (number("query_time_ms_max"), TimeSetting::QueryTimeMax),
+        (number("statement_timeout"), TimeSetting::StatementTimeout),
+        (limit_ms("runtimecap", session, catalog), TimeSetting::RuntimeCap),
+    ];
+    limits.into_iter().filter_map(|(ms, setting)| Some((ms?, setting))).min()
 }

@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::places::Subject;
 use super::rewrite::GIVE_ROWS;
+use super::{TimeLimit, TimeSetting};
 use crate::error::{ClientError, SqlState};
 
 /// A query that cannot be planned or run.
@@ -73,11 +74,17 @@ impl QueryError {
         }
     }
 
-    pub(super) fn time_limit(limit_ms: u64) -> Self {
-        Self {
-            hint: Some("The setting query_time_ms_max sets this limit.".to_owned()),
-            ..Self::new(SqlState::QueryCanceled, format!("canceling statement: it ran longer than {limit_ms} ms"))
-        }
+    pub(super) fn time_limit(limit: TimeLimit) -> Self {
+        let ran = format!("canceling statement: it ran longer than {} ms", limit.ms_max);
+        let (message, hint) = match limit.setting {
+            TimeSetting::QueryTimeMax => (ran, "The setting query_time_ms_max sets this limit."),
+            TimeSetting::StatementTimeout => (
+                "canceling statement due to statement timeout".to_owned(),
+                "The setting statement_timeout sets this limit.",
+            ),
+            TimeSetting::RuntimeCap => (ran, "RUNTIMECAP, of the user or the session, sets this limit."),
+        };
+        Self { hint: Some(hint.to_owned()), ..Self::new(SqlState::QueryCanceled, message) }
     }
 }
 

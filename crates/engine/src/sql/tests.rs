@@ -42,7 +42,12 @@ fn snapshot(user: &str) -> Arc<Snapshot> {
     })
 }
 
-const LIMITS: QueryLimits = QueryLimits { memory_bytes_max: 64 << 20, time_ms_max: 60_000, depth_max: 40 };
+const LIMITS: QueryLimits = QueryLimits {
+    memory_bytes_max: 64 << 20,
+    time_ms_max: 60_000,
+    time_setting: TimeSetting::QueryTimeMax,
+    depth_max: 40,
+};
 
 fn parsed(sql: &str) -> SqlStatement {
     Parser::parse_sql(&PostgreSqlDialect {}, sql).unwrap().pop().unwrap().into()

@@ -77,6 +77,9 @@ impl DefaultValue {
     }
 }
 
+/// The quickstart's own directory.
+pub(crate) const QUICKSTART_DATA_DIR: &str = "switchyard-quickstart";
+
 /// One setting.
 #[derive(Debug)]
 pub(crate) struct Declaration {
@@ -108,6 +111,15 @@ impl Declaration {
     /// How the variables' names begin.
     pub(crate) const VARIABLE_PREFIX: &'static str = "SWITCHYARD_";
 
+    /// What holds for a command when it is not set. The quickstart's catalog lets anybody on this machine in: no server
+    /// shall go on with it unasked.
+    pub(crate) fn default_for(&self, command: Command) -> DefaultValue {
+        match (self.name, command) {
+            ("data_dir", Command::Quickstart) => DefaultValue::Text(QUICKSTART_DATA_DIR),
+            _ => self.default,
+        }
+    }
+
     /// The declaration of the setting with this name.
     pub(crate) fn find(name: &str) -> Option<&'static Self> {
         DECLARATIONS.iter().find(|declaration| declaration.name == name)
@@ -119,16 +131,17 @@ impl Declaration {
     }
 
     /// As a system table shows it.
-    pub(super) fn shown(&self, given: Option<&Given>) -> ProcessSetting {
-        let default = match self.default {
+    pub(super) fn shown(&self, given: Option<&Given>, command: Command) -> ProcessSetting {
+        let default = self.default_for(command);
+        let value = match default {
             DefaultValue::Text(text) => Some(text.to_owned()),
             DefaultValue::Absent(_) => None,
         };
         let levels: Vec<&str> = self.sources.iter().map(|source| source.as_str()).collect();
         ProcessSetting {
             name: self.name,
-            value: given.map(|given| given.texts.join(", ")).or(default).filter(|_| !self.secret),
-            default: self.default.shown().replace('`', ""),
+            value: given.map(|given| given.texts.join(", ")).or(value).filter(|_| !self.secret),
+            default: default.shown().replace('`', ""),
             source: given.map_or("default", |given| given.place.kind()),
             allowed_levels: levels.join(", "),
             integer: self.shape == Shape::Integer,
@@ -191,11 +204,11 @@ macro_rules! settings {
 
         impl Settings {
             /// Puts the values together; `None` when one is wrong.
-            fn assemble(given: &BTreeMap<&'static str, Given>) -> Option<Self> {
+            fn assemble(given: &BTreeMap<&'static str, Given>, command: Command) -> Option<Self> {
                 Some(Self {
                     $($name: value::value_of::<$type>(
                         given.get(stringify!($name)).map(|given| given.texts.as_slice()),
-                        settings!(@default $kind $text),
+                        Declaration::find(stringify!($name))?.default_for(command),
                     )?,)*
                     shown: Vec::new(),
                 })

@@ -17,6 +17,7 @@ fn resolve(flags: &[&str], variables: &[&str], file: Option<&str>) -> Result<Set
         (name.into(), value.into())
     });
     let sources = Sources {
+        command: Command::Serve,
         flags: given,
         variables: variables.collect(),
         read: |_: &Path| file.map(str::to_owned).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound)),
@@ -132,7 +133,7 @@ fn the_variable_names_the_file_unless_a_flag_does() {
             path = Some(asked.to_owned());
             Ok(String::new())
         };
-        Settings::resolve(Sources { flags, variables, read }).unwrap();
+        Settings::resolve(Sources { command: Command::Serve, flags, variables, read }).unwrap();
         path.unwrap()
     };
     assert_eq!(read_path(Flags::new()), Path::new("by-variable.toml"));
@@ -243,7 +244,7 @@ fn broken_files_are_placed() {
     }
     let read = |_: &Path| Err(io::Error::from_raw_os_error(2));
     let flags = Flags::from([("config", vec!["absent.toml".to_owned()])]);
-    let told = Settings::resolve(Sources { flags, variables: Vec::new(), read }).unwrap_err();
+    let told = Settings::resolve(Sources { command: Command::Serve, flags, variables: Vec::new(), read }).unwrap_err();
     let told: Vec<String> = told.iter().map(Located::to_string).collect();
     assert_eq!(told, ["absent.toml: cannot read the file: No such file or directory (os error 2)"]);
 }
@@ -282,4 +283,9 @@ fn defaults_are_valid() {
     assert_eq!(settings.limits(), Limits::default());
     assert_eq!(settings.store, StoreKind::Redb);
     assert_eq!(settings.data_dir, Path::new("switchyard-data"));
+    let read = |_: &Path| -> io::Result<String> { unreachable!("no file is named") };
+    let flags = Flags::new();
+    let quickstart = Settings::resolve(Sources { command: Command::Quickstart, flags, variables: Vec::new(), read });
+    // No server goes on unasked with a catalog that lets anybody in.
+    assert_eq!(quickstart.unwrap().data_dir, Path::new("switchyard-quickstart"));
 }

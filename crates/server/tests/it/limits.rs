@@ -31,6 +31,7 @@ pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 pub fn trials() -> Vec<Trial> {
     vec![
+        crate::with_server("startup_options_have_their_form", startup_options_have_their_form),
         crate::with_server("a_query_ends_at_its_time_limit", a_query_ends_at_its_time_limit),
         crate::with_server("a_query_ends_at_its_memory_limit", a_query_ends_at_its_memory_limit),
         crate::with_server("a_query_is_cancelled", a_query_is_cancelled),
@@ -85,6 +86,8 @@ fn a_query_is_cancelled(server: &Server) -> anyhow::Result<()> {
         token.cancel_query(NoTls).await?;
         let error = running.await?.err().context("the query was not cancelled")?;
         ensure!(error.code() == Some(&SqlState::QUERY_CANCELED), "{error:?}");
+        let message = error.as_db_error().map(tokio_postgres::error::DbError::message);
+        ensure!(message == Some("canceling statement due to user request"), "{error:?}");
         drop(watching);
         connection.await??;
         watched.await??;
@@ -279,6 +282,15 @@ fn is(report: &Report, code: &str, message: &str, detail: &str) -> anyhow::Resul
     Ok(())
 }
 
+fn startup_options_have_their_form(server: &Server) -> anyhow::Result<()> {
+    let login = server.login().parameter("options", "-x nonsense");
+    let report = refused(Client::connect(&login))?;
+    ensure!(report.code == "42601", "{report:?}");
+    ensure!(report.message == "invalid command-line argument for server process: -x", "{report:?}");
+    ensure!(report.hint.as_deref() == Some("Startup options read -c name=value."), "{report:?}");
+    Ok(())
+}
+
 fn limits_of_the_catalog(server: &Server) -> anyhow::Result<()> {
     let mut admin = server.admin()?;
     for statement in [
@@ -383,7 +395,12 @@ fn limits_of_connections() -> anyhow::Result<()> {
     ensure!(told.contains("C08P01") && told.contains("The limit \"startup_bytes_max\" is 2000."), "{told}");
     // The length alone is refused: nothing more is sent.
     let told = said(server.admin()?.into_stream(), &[&b"Q"[..], &65_536_i32.to_be_bytes()].concat())?;
-    ensure!(told.contains("C54000") && told.contains("The limit \"message_bytes_max\" is 65536."), "{told}");
+    ensure!(
+        told.contains("C54000")
+            && told.contains("bytes is longer than 65536 bytes")
+            && told.contains("The limit \"message_bytes_max\" is 65536."),
+        "{told}"
+    );
     let held = (0..3).map(|_| server.admin()).collect::<anyhow::Result<Vec<_>>>()?;
     let error = server.admin().err().context("one more than may be connected was let in")?;
     let Refused(report) = error.downcast_ref().with_context(|| format!("{error:#}"))?;

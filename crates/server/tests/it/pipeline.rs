@@ -15,6 +15,8 @@ pub fn trials() -> Vec<Trial> {
         crate::with_server("a_pipeline_is_one_transaction", a_pipeline_is_one_transaction),
         crate::with_server("statements_and_portals_have_names", statements_and_portals_have_names),
         crate::with_server("a_bind_message_is_checked", a_bind_message_is_checked),
+        crate::with_server("values_must_have_their_format", values_must_have_their_format),
+        crate::with_server("channels_are_limited", channels_are_limited),
         crate::with_server("texts_must_be_utf8", texts_must_be_utf8),
         crate::with_server("a_portal_is_read_in_portions", a_portal_is_read_in_portions),
         crate::with_server("portals_end_with_their_transaction", portals_end_with_their_transaction),
@@ -157,6 +159,46 @@ fn a_bind_message_is_checked(server: &Server) -> anyhow::Result<()> {
     refused(Raw(b'B', &odd), "unsupported format code: -1")
 }
 
+fn values_must_have_their_format(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    let parse = |text: &str, oid: u32| [b"\0", text.as_bytes(), b"\0\0\x01", &oid.to_be_bytes()].concat();
+    let binary = |value: &[u8]| {
+        let length = u32::try_from(value.len()).unwrap_or_default().to_be_bytes();
+        [&b"\0\0\0\x01\0\x01\0\x01"[..], &length, value, b"\0\0"].concat()
+    };
+    let mut refused = |oid: u32, text: &str, bind: &[u8], expected: &str| {
+        let parse = parse(text, oid);
+        check(&mut client, &[Raw(b'P', &parse), Raw(b'B', bind), Sync], &["parsed", expected, "ready I"])
+    };
+    let malformed = "error 22P03 incorrect binary data format in bind parameter";
+    for (oid, value) in [(23, &b"123"[..]), (1007, b"123"), (1700, b"1")] {
+        refused(oid, "SELECT $1", &binary(value), malformed)?;
+    }
+    let text_only = "error 0A000 parameters of this type are taken in the text format only";
+    refused(3802, "SELECT $1", &binary(b"\x02{}"), text_only)?;
+    let bind = b"\0\0\0\0\0\x01\0\0\0\x03{1}\0\0";
+    let not_taken = "error 0A000 parameters of this type are not taken by management statements";
+    refused(1007, "ALTER DATABASE switchyard SET history_days_max = $1", bind, not_taken)
+}
+
+fn channels_are_limited(server: &Server) -> anyhow::Result<()> {
+    let (mut hears, mut says) = (server.admin()?, server.admin()?);
+    let listen: Vec<String> = (0..1_000).map(|number| format!("LISTEN c{number}")).collect();
+    hears.query(&listen.join(";"))?;
+    let full = "error 54000 the session listens on 1000 channels already";
+    check(&mut hears, &[Query("LISTEN one_more")], &[full, "ready I"])?;
+    // Notifications wait for the end of a transaction, but not without limit.
+    hears.query("BEGIN")?;
+    let notify = |count: u32| format!("SELECT count(pg_notify('c1', g::text)) FROM generate_series(1, {count}) g");
+    says.query(&notify(1_024))?;
+    let answer = says.exchange(&[Query(&notify(1))])?;
+    let full = "error 54000 too many notifications in the NOTIFY queue";
+    ensure!(answer.iter().any(|line| line == full), "{answer:?}");
+    let heard = hears.exchange(&[Query("ROLLBACK")])?;
+    ensure!(heard.iter().filter(|line| line.starts_with("notification")).count() == 1_024, "{}", heard.len());
+    Ok(())
+}
+
 fn texts_must_be_utf8(server: &Server) -> anyhow::Result<()> {
     let mut client = server.admin()?;
     let error = |bytes: &str| format!("error 22021 invalid byte sequence for encoding \"UTF8\": {bytes}");
@@ -248,7 +290,11 @@ fn what_a_session_keeps_is_limited(server: &Server) -> anyhow::Result<()> {
     let long = format!("SELECT '{}'", "x".repeat(40_000));
     let answer = client.exchange(&[Parse("a", &long), Parse("b", &long), Sync])?;
     ensure!(answer.first().map(String::as_str) == Some("parsed"), "{answer:?}");
-    ensure!(answer.get(1).is_some_and(|line| line.starts_with("error 53400") && line.contains("65536")), "{answer:?}");
+    ensure!(
+        answer.get(1).is_some_and(|line| line
+            .starts_with("error 53400 the prepared statements of the session would take more than 65536 bytes")),
+        "{answer:?}"
+    );
     client.query("DISCARD ALL")?;
     client.exchange(&[Parse("s", "SELECT count(*) FROM nodes WHERE node_name = $1"), Sync])?;
     let value = vec![b'x'; 70_000];
@@ -476,6 +522,10 @@ fn prepared_statements_are_those_of_sql(server: &Server) -> anyhow::Result<()> {
         &[Parse("", "EXECUTE s ($1)"), Describe(b'S', ""), Bind("", "", &[b"1"]), Execute("", 0), Sync],
         &["parsed", "parameters 25", "columns n", "bound", "row 2", "done SELECT 1", "ready I"],
     )?;
+    client.exchange(&[Parse("l", "LISTEN news"), Sync])?;
+    let refused = "error 0A000 prepared statement \"l\" cannot be run by EXECUTE";
+    check(&mut client, &[Query("EXECUTE l")], &[refused, "ready I"])?;
+    client.query("DEALLOCATE l")?;
     client.exchange(&[Parse("m", "SELECT 7 AS x"), Sync])?;
     check(&mut client, &[Query("EXECUTE m")], &["columns x", "row 7", "done SELECT 1", "ready I"])?;
     check(&mut client, &[Query("DEALLOCATE m")], &["done DEALLOCATE", "ready I"])?;

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result, bail, ensure};
 use libtest_mimic::Trial;
-use switchyard_testkit::{ADMIN, Client, Login, Refused, Server, Store, call, told};
+use switchyard_testkit::{ADMIN, Client, Login, NODE, Refused, Server, Store, call, told};
 use tokio_postgres::NoTls;
 use tokio_postgres::error::SqlState;
 
@@ -26,6 +26,8 @@ pub(crate) fn trials() -> Vec<Trial> {
             members_that_do_not_run_here_are_not_stopped,
         ),
         crate::trial("the_samples_are_made_once", the_samples_are_made_once),
+        crate::trial("sessions_are_told_that_the_process_ends", sessions_are_told_that_the_process_ends),
+        crate::trial("a_dump_is_loaded_where_members_are_declared", a_dump_is_loaded_where_members_are_declared),
     ]
 }
 
@@ -220,5 +222,44 @@ fn the_samples_are_made_once() -> Result<()> {
     admin.query("CREATE USER mira IDENTIFIED BY 'a password'")?;
     let refused = server.client("mira", "wrong").err().context("anybody is let in")?;
     ensure!(refused.downcast_ref::<Refused>().is_some_and(|refused| refused.0.code == "28P01"), "{refused:#}");
+    server.finish()
+}
+
+fn sessions_are_told_that_the_process_ends() -> Result<()> {
+    let mut server = crate::options().quickstart().start()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let mut sessions = Vec::new();
+    for port in server.ports() {
+        let (client, connection) = runtime.block_on(server.configuration_at(*port).connect(NoTls))?;
+        sessions.push((client, runtime.spawn(connection)));
+    }
+    let code = server.terminate()?;
+    ensure!(code == 0, "exit code {code}");
+    for (_client, connection) in sessions {
+        let error = runtime.block_on(connection)?.err().context("a session ends without a word")?;
+        ensure!(error.code() == Some(&SqlState::ADMIN_SHUTDOWN), "{error:?}");
+        let message = error.as_db_error().map(tokio_postgres::error::DbError::message);
+        ensure!(message == Some("terminating connection due to administrator command"), "{error:?}");
+    }
+    Ok(())
+}
+
+/// The members that a server of one's own does not have are declared by the lines that the dump leaves out.
+fn a_dump_is_loaded_where_members_are_declared() -> Result<()> {
+    let mut quickstart = crate::options().store(Store::Redb).quickstart().start()?;
+    quickstart.terminate()?;
+    let script = crate::command_line::dump(&quickstart)?.replace(&node(1), NODE);
+    let declared: Vec<&str> = script
+        .lines()
+        .map(|line| line.strip_prefix("-- ").filter(|rest| rest.starts_with("CREATE NODE")).unwrap_or(line))
+        .filter(|line| !line.starts_with(&format!("CREATE NODE {NODE} ")))
+        .collect();
+    let server = crate::options().start()?;
+    let mut admin = server.admin()?;
+    admin.query(&declared.join("\n"))?;
+    let rows = admin.query("SELECT node_name, subcluster_name FROM nodes ORDER BY node_name")?;
+    let reporting = |number| vec![Some(node(number)), Some("reporting".to_owned())];
+    ensure!(rows.get(1..) == Some(&[reporting(2), reporting(3)][..]), "{rows:?}");
+    ensure!(admin.query("SELECT name FROM routing_rules")?.len() >= 2);
     server.finish()
 }

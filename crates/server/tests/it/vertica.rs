@@ -226,6 +226,10 @@ fn is_told_errors_in_time(server: &Server) -> anyhow::Result<()> {
     raw.send(&[(b'E', b"\0\0\0\0\0"), (b'S', b"")])?;
     let (kinds, _) = raw.until(b'Z')?;
     ensure!(kinds == "EZ", "{kinds}");
+    raw.send(&[(b'B', b"\0s\0\0\x01\0\x01\0\x01\0\0\0\x06\0\0\0\x017\0\0"), (b'E', b"\0\0\0\0\0"), (b'S', b"")])?;
+    let (_, error) = raw.until(b'E')?;
+    ensure!(error.escape_ascii().to_string().contains("parameters are taken as text only"), "{}", error.escape_ascii());
+    raw.until(b'Z')?;
     // A text that is wrong leaves the one before it; one that is right replaces it.
     raw.send(&[(b'P', b"s\0SELEKT\0\0\0"), (b'D', b"Ss\0"), (b'S', b"")])?;
     ensure!(raw.until(b'Z')?.0 == "1EZ");

@@ -323,15 +323,20 @@ class VerticaPython(unittest.TestCase):
             with self.assertRaises(errors.QueryError) as caught:
                 cursor.execute("LISTEN news")
             self.assertEqual(caught.exception.sqlstate, "0A000")
+            self.assertIn("LISTEN is not supported in Vertica's protocol", caught.exception.message)
             cursor.execute("NOTIFY news")
             self.assertEqual(self.one(cursor, "SELECT 1"), [1])
 
     def test_copy_is_refused(self):
         cursor = self.connect().cursor()
-        for statement in ("COPY nodes TO STDOUT", "COPY nodes FROM STDIN"):
+        for statement, text in (
+            ("COPY nodes TO STDOUT", "COPY is not supported in Vertica's protocol"),
+            ("COPY nodes FROM STDIN", "COPY FROM is not supported here"),
+        ):
             with self.assertRaises(errors.QueryError) as caught:
                 cursor.execute(statement)
             self.assertEqual(caught.exception.sqlstate, "0A000")
+            self.assertIn(text, caught.exception.message)
             self.assertEqual(self.one(cursor, "SELECT 1"), [1])
 
     def test_statements_are_closed_and_made_again(self):

@@ -28,7 +28,7 @@ pub fn measure() -> Result<Vec<Figure>> {
         .stdin(Stdio::null())
         .spawn()
         .context("scripts/start cannot be started")?;
-    let answered = wait_for_an_answer(&mut server, &clone.join("switchyard-data/dbadmin.password"), port);
+    let answered = wait_for_an_answer(&mut server, &clone.join("switchyard-quickstart/dbadmin.password"), port);
     // The script has become the server, so this ends no build.
     server.kill()?;
     server.wait()?;

@@ -181,7 +181,8 @@ pub(crate) fn grant_authentication(record: &str, to: &[&str]) -> Change {
 
 /// A new catalog.
 pub(crate) fn initial() -> Catalog {
-    let verifiers = Verifiers { scram: Secret::new("SCRAM-SHA-256$1:s$k:k"), sha512: Secret::new("sha512:h:s"), md5: None };
+    let verifiers =
+        Verifiers { scram: Secret::new("SCRAM-SHA-256$1:s$k:k"), sha512: Secret::new("sha512:h:s"), md5: None };
     Catalog::initial(name("switchyard"), name("dbadmin"), Some(verifiers)).0
 }
 

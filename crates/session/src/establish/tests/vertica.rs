@@ -190,7 +190,7 @@ async fn an_expired_password_is_told_so() {
     let context = Context {
         authenticate: Box::new(move |_| LoginDecision {
             client_sessions_max: None,
-                md5: true,
+            md5: true,
             attempts: attempts(vec![AuthenticationMethod::Hash]),
             user: Ok(Arc::clone(&expired)),
         }),
