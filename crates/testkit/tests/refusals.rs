@@ -83,6 +83,8 @@ const MET_IN_RUST: &[(&str, &str, &str)] = &[
         "crates/server/tests/it/quickstart.rs",
         "terminating connection due to administrator command",
     ),
+    ("the catalog store cannot be reached", "crates/server/tests/it/cluster.rs", "the catalog store cannot be reached"),
+    ("is draining: it takes no new connections", "crates/server/tests/it/cluster.rs", "takes no new connections"),
     ("the session listens on", "crates/server/tests/it/pipeline.rs", "the session listens on"),
     (
         "of the session would take more than",

@@ -138,8 +138,10 @@ fn parameters(
     pairs: Vec<(&Ident, Option<&Value>)>,
     context: &PlanContext<'_>,
 ) -> Result<Changes, PlanError> {
-    let Some(found) = context.catalog.authentications().named(record) else {
-        return Err(PlanError::Missing { kind: ObjectKind::Authentication, name: record.clone(), nearest: None });
+    let records = context.catalog.authentications();
+    let Some(found) = records.named(record) else {
+        let nearest = super::nearest(record, records.names());
+        return Err(PlanError::Missing { kind: ObjectKind::Authentication, name: record.clone(), nearest });
     };
     let mut changes = Vec::new();
     for (parameter, value) in pairs {

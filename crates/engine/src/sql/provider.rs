@@ -20,7 +20,7 @@ use switchyard_catalog::AuthenticationClient;
 use url::Url;
 
 use super::{Current, current};
-use crate::error::{ClientError, SqlState};
+use crate::error::{AS_SUPERUSER, ClientError, SqlState};
 use crate::rights::may_call;
 use crate::snapshot::Snapshot;
 use crate::sql::error::{Forbidden, QueryError};
@@ -289,13 +289,19 @@ fn route_question(arguments: &[Expr]) -> Result<RouteQuestion, String> {
 }
 
 fn unexplained(error: ExplainRouteError) -> QueryError {
-    let sqlstate = match &error {
-        ExplainRouteError::OtherUser | ExplainRouteError::RoleNotGranted { .. } => SqlState::InsufficientPrivilege,
-        ExplainRouteError::NoUser | ExplainRouteError::Name(_) => SqlState::InvalidParameterValue,
-        ExplainRouteError::Session(error) => ClientError::from(error.clone()).sqlstate,
-        ExplainRouteError::Rows(_) => SqlState::InternalError,
+    let (sqlstate, hint) = match &error {
+        ExplainRouteError::OtherUser => (SqlState::InsufficientPrivilege, Some(AS_SUPERUSER.to_owned())),
+        ExplainRouteError::RoleNotGranted { role, user } => {
+            (SqlState::InsufficientPrivilege, Some(format!("Grant it first: GRANT {role} TO {user}.")))
+        }
+        ExplainRouteError::NoUser | ExplainRouteError::Name(_) => (SqlState::InvalidParameterValue, None),
+        ExplainRouteError::Session(error) => {
+            let told = ClientError::from(error.clone());
+            (told.sqlstate, told.hint)
+        }
+        ExplainRouteError::Rows(_) => (SqlState::InternalError, None),
     };
-    QueryError { hint: None, ..QueryError::new(sqlstate, error.to_string()) }
+    QueryError { hint, ..QueryError::new(sqlstate, error.to_string()) }
 }
 
 impl TableFunctionImpl for ExplainRoute {

@@ -134,7 +134,9 @@ fn session(snapshot: &Snapshot, question: &RouteQuestion) -> Result<Option<Sessi
     if !snapshot.superuser() && found.is_none_or(|user| user.id != snapshot.session.user_id) {
         return Err(ExplainRouteError::OtherUser);
     }
-    let user = found.ok_or(PlanError::Missing { kind: ObjectKind::User, name, nearest: None })?;
+    let nearest = || crate::plan::nearest(&name, catalog.users().names());
+    let user =
+        found.ok_or_else(|| PlanError::Missing { kind: ObjectKind::User, nearest: nearest(), name: name.clone() })?;
     let login = Login {
         user: user.name.clone(),
         session_id: String::new(),
@@ -164,7 +166,8 @@ fn session(snapshot: &Snapshot, question: &RouteQuestion) -> Result<Option<Sessi
 fn granted_role(catalog: &Catalog, user: &Name, role: &str) -> Result<RoleId, ExplainRouteError> {
     let name = Name::parse(role.trim())?;
     let Some(found) = catalog.roles().named(&name) else {
-        return Err(PlanError::Missing { kind: ObjectKind::Role, name, nearest: None }.into());
+        let nearest = crate::plan::nearest(&name, catalog.roles().names());
+        return Err(PlanError::Missing { kind: ObjectKind::Role, name, nearest }.into());
     };
     match catalog.users().named(user) {
         Some(user) if catalog.has_role(user.id, found.id) => Ok(found.id),
