@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use switchyard_catalog::{Catalog, Name, Node, NodeId, NodeState, NodeStates, RuleCounters};
 use switchyard_engine::{LiveSession, NodeEvent};
@@ -147,8 +148,8 @@ impl Members {
             MemberEvent::Joined(member) => {
                 // What was shown of the one before goes on to be what is known of the node.
                 let before = known.peers.remove(&member.name.to_lowercase());
-                let shown = before.and_then(|peer| peer.shown);
-                known.peers.insert(member.name.to_lowercase(), Peer::new(member, shown));
+                let history = before.map(|peer| peer.history).unwrap_or_default();
+                known.peers.insert(member.name.to_lowercase(), Peer::new(member, history));
             }
             MemberEvent::Changed { after, .. } => {
                 if let Some(peer) = known.peers.get_mut(&after.name.to_lowercase()) {
@@ -251,18 +252,15 @@ impl Known {
 
     /// Shows what the members that other processes run have come to.
     fn settle(&mut self, catalog: &Catalog) {
-        let blind = self.blind;
+        let (blind, at) = (self.blind, Instant::now());
         let changed: Vec<(Arc<Node>, bool, String)> = self
             .peers
             .values_mut()
             .filter_map(|peer| {
                 let node = catalog.nodes().iter().find(|node| Some(node.id.as_i64()) == peer.member.node)?;
                 let now = peer.state(blind);
-                if peer.shown.as_ref() == Some(&now) {
-                    return None;
-                }
-                peer.shown = Some(now.clone());
-                Some((Arc::clone(node), now.0, now.1))
+                let (up, reason) = peer.history.show(now, at)?;
+                Some((Arc::clone(node), up, reason))
             })
             .collect();
         for (node, up, reason) in changed {

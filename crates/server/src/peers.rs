@@ -95,7 +95,8 @@ async fn call_for_ever(console: Arc<Console>, peer: PeerPlace, mut asked: mpsc::
         match Channel::open(&target, secret.reveal().as_bytes(), ANSWER_MS_MAX).await {
             Ok(channel) => {
                 console.reached(&peer.process, Reach::Answers);
-                if let Some(reach) = ask_while_it_answers(channel, &mut asked).await {
+                let answered = || console.reached(&peer.process, Reach::Answers);
+                if let Some(reach) = ask_while_it_answers(channel, &mut asked, answered).await {
                     console.reached(&peer.process, reach);
                 }
             }
@@ -113,7 +114,11 @@ async fn call_for_ever(console: Arc<Console>, peer: PeerPlace, mut asked: mpsc::
 
 /// Asks what there is to ask, and now and then for a sign of life. Says how the member is reached then, if that is known
 /// before it is called again.
-async fn ask_while_it_answers(mut channel: Channel, asked: &mut mpsc::Receiver<Asked>) -> Option<Reach> {
+async fn ask_while_it_answers(
+    mut channel: Channel,
+    asked: &mut mpsc::Receiver<Asked>,
+    answered: impl Fn(),
+) -> Option<Reach> {
     let mut alive = interval(ALIVE_EVERY);
     alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -127,6 +132,7 @@ async fn ask_while_it_answers(mut channel: Channel, asked: &mut mpsc::Receiver<A
         };
         match channel.ask(&question, ANSWER_MS_MAX).await {
             Ok(answer) => {
+                answered();
                 // Whoever asked may not wait any longer.
                 let _ = sender.map(|sender| sender.send(answer.to_vec()));
             }

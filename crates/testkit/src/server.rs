@@ -258,7 +258,14 @@ impl Server {
 
     /// Stops the process without ending it.
     pub fn freeze(&self) -> Result<()> {
-        self.signal(rustix::process::Signal::STOP)
+        self.signal(rustix::process::Signal::STOP)?;
+        let tasks = format!("/proc/{}/task", self.process_id().context("the server does not run")?);
+        let deadline = Instant::now() + EXIT_WITHIN;
+        // The signal is sent, and some threads may still run.
+        while !all_stopped(Path::new(&tasks))? {
+            ensure!(Instant::now() < deadline, "the server does not stop");
+        }
+        Ok(())
     }
 
     /// Lets it go on.
@@ -396,6 +403,18 @@ impl Drop for Server {
             let _dead = self.kill();
         }
     }
+}
+
+fn all_stopped(tasks: &Path) -> Result<bool> {
+    for task in std::fs::read_dir(tasks)? {
+        // A thread may end meanwhile.
+        let status = std::fs::read_to_string(task?.path().join("status")).unwrap_or_default();
+        let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+        if state.is_some_and(|state| !state.trim_start().starts_with('T')) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Settings of whoever runs the tests must not reach the server.

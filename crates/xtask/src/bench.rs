@@ -1,6 +1,7 @@
 //! Measurements of the server as it is shipped: a release build, its own process, real clients.
 
 mod balance;
+mod cluster;
 mod commits;
 mod connect;
 mod connections;
@@ -37,6 +38,8 @@ pub enum Measurement {
     Query,
     /// Logins against PostgreSQL.
     Connect,
+    /// Three members on etcd: when changes are visible, commits in a large catalog, joining.
+    Cluster,
     /// From a fresh clone to the first answer.
     Prompt,
 }
@@ -99,6 +102,7 @@ pub fn run(named: &[Measurement]) -> Result<()> {
             Measurement::Connect => connect::measure(&binary)?,
             Measurement::Balance => balance::measure(&binary)?,
             Measurement::Idle => idle::measure(&binary)?,
+            Measurement::Cluster => cluster::measure(&binary)?,
             Measurement::Prompt => prompt::measure()?,
         });
     }

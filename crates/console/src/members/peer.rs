@@ -1,6 +1,15 @@
 //! A member that another process runs: what is known of it, and what that comes to.
 
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
 use switchyard_store::membership::{LeftReason, Member};
+
+/// Whoever goes down this often within [`FLAPPING_TIME`] is taken to be up again only when it has been so for
+/// [`STEADY_TIME`].
+const FLAPPING_DOWNS: usize = 3;
+const FLAPPING_TIME: Duration = Duration::from_secs(60);
+const STEADY_TIME: Duration = Duration::from_secs(5);
 
 /// What etcd says of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,13 +56,54 @@ pub(crate) struct Peer {
     pub(crate) member: Member,
     pub(crate) lease: Lease,
     pub(crate) reach: Reach,
+    pub(crate) history: History,
+}
+
+/// How the member of a name has been, whichever process it was.
+#[derive(Debug, Default)]
+pub(crate) struct History {
     /// What was shown of it last.
-    pub(crate) shown: Option<(bool, String)>,
+    shown: Option<(bool, String)>,
+    /// When it went down, the last times.
+    downs: VecDeque<Instant>,
+    /// Since when it is up again, while that is not shown yet.
+    up_since: Option<Instant>,
+}
+
+impl History {
+    /// What is to be shown now, if that is something else than before.
+    pub(crate) fn show(&mut self, now: (bool, String), at: Instant) -> Option<(bool, String)> {
+        if self.shown.as_ref() == Some(&now) {
+            self.up_since = None;
+            return None;
+        }
+        let was_up = self.is_up();
+        if now.0 && !was_up {
+            self.downs.retain(|down| at.saturating_duration_since(*down) < FLAPPING_TIME);
+            let since = *self.up_since.get_or_insert(at);
+            if self.downs.len() >= FLAPPING_DOWNS && at.saturating_duration_since(since) < STEADY_TIME {
+                return None;
+            }
+        }
+        self.up_since = None;
+        if !now.0 && was_up {
+            self.downs.push_back(at);
+            if self.downs.len() > FLAPPING_DOWNS {
+                self.downs.pop_front();
+            }
+        }
+        self.shown = Some(now.clone());
+        Some(now)
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.shown.as_ref().is_some_and(|(up, _)| *up)
+    }
 }
 
 impl Peer {
-    pub(crate) fn new(member: Member, shown: Option<(bool, String)>) -> Self {
-        Self { member, lease: Lease::Held, reach: Reach::Unknown, shown }
+    pub(crate) fn new(member: Member, history: History) -> Self {
+        Self { member, lease: Lease::Held, reach: Reach::Unknown, history }
     }
 
     /// Whether it is up, and why. While it is not known who is there (`blind`), what was known holds, and only what is
@@ -77,7 +127,7 @@ impl Peer {
             host: self.member.host.clone(),
             port: self.member.port,
             gone: matches!(self.lease, Lease::Ended(LeftReason::Left | LeftReason::Replaced)),
-            up: self.shown.as_ref().is_some_and(|(up, _)| *up),
+            up: self.history.is_up(),
         }
     }
 }
@@ -105,8 +155,34 @@ mod tests {
             (left, Reach::Answers, false, false),
         ] {
             let member = Member::new("n1", "10.0.0.1", 5433, 0);
-            let peer = Peer { lease, reach, ..Peer::new(member, None) };
+            let peer = Peer { lease, reach, ..Peer::new(member, History::default()) };
             assert_eq!(peer.state(blind).0, up, "{lease:?} {reach:?} {blind}");
         }
+    }
+
+    #[test]
+    fn whoever_flaps_must_be_steady_to_be_up_again() {
+        let began = Instant::now();
+        let mut history = History::default();
+        let mut show =
+            |up: bool, s: u64| history.show((up, String::new()), began + Duration::from_secs(s)).map(|(up, _)| up);
+        // Twice is bad luck.
+        for s in [0, 2] {
+            assert_eq!(show(true, s), Some(true), "{s}");
+            assert_eq!(show(true, s), None, "{s}");
+            assert_eq!(show(false, s + 1), Some(false), "{s}");
+        }
+        assert_eq!(show(true, 4), Some(true));
+        assert_eq!(show(false, 5), Some(false));
+        assert_eq!(show(true, 6), None);
+        assert_eq!(show(true, 10), None);
+        // Down again meanwhile: it begins anew.
+        assert_eq!(show(false, 10), None);
+        assert_eq!(show(true, 11), None);
+        assert_eq!(show(true, 15), None);
+        assert_eq!(show(true, 16), Some(true));
+        // Long ago does not count.
+        assert_eq!(show(false, 200), Some(false));
+        assert_eq!(show(true, 201), Some(true));
     }
 }

@@ -9,7 +9,7 @@ use switchyard_testkit::{Client, Server, psql};
 
 use super::{Figure, commit, median, options};
 
-const RULES: u32 = 100_000;
+pub(super) const RULES: u32 = 100_000;
 const COMMITS: u32 = 200;
 const SCRIPT_SECONDS_MAX: f64 = 60.0;
 const DUMP_SECONDS_MAX: f64 = 2.0;
@@ -17,7 +17,7 @@ const START_SECONDS_MAX: f64 = 2.0;
 const RESIDENT_MIB_MAX: f64 = 300.0;
 const COMMIT_RATIO_MAX: f64 = 2.0;
 
-const GROUP: &str = "CREATE SUBCLUSTER sc; CREATE NODE n WITH '10.0.0.1' PORT 5432 SUBCLUSTER sc;
+pub(super) const GROUP: &str = "CREATE SUBCLUSTER sc; CREATE NODE n WITH '10.0.0.1' PORT 5432 SUBCLUSTER sc;
 CREATE NETWORK ADDRESS a ON n WITH '10.0.0.1'; CREATE LOAD BALANCE GROUP g WITH ADDRESS a;
 ";
 
@@ -66,7 +66,7 @@ pub fn measure(binary: &PathBuf) -> Result<Vec<Figure>> {
     ])
 }
 
-fn script() -> Result<String> {
+pub(super) fn script() -> Result<String> {
     let mut script = GROUP.to_owned();
     for number in 0..RULES {
         let (high, middle, low) = (number >> 16, (number >> 8) & 0xff, number & 0xff);
