@@ -178,7 +178,7 @@ fn objects_of_session(cursor: &mut Cursor<'_>) -> Result<Statement> {
 /// What is meant by a first word that begins no statement here.
 fn meant(first: &str) -> Option<String> {
     let is = |word: &&str| word.eq_ignore_ascii_case(first);
-    if ["help", "describe", "desc"].iter().any(|word| is(word)) {
+    if ["help", "describe", "desc"].iter().any(&is) {
         return Some(HELP.to_owned());
     }
     if let Some(function) = MetaFunction::named(first) {
@@ -187,7 +187,7 @@ fn meant(first: &str) -> Option<String> {
     if let Some(procedure) = Procedure::named(first) {
         return Some(format!("It is a procedure: CALL {}(...).", procedure.name()));
     }
-    PGBOUNCER.iter().any(|word| is(word)).then(|| PGBOUNCER_HINT.to_owned())
+    PGBOUNCER.iter().any(is).then(|| PGBOUNCER_HINT.to_owned())
 }
 
 /// What pgbouncer's console takes besides SHOW.
