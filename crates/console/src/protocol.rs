@@ -51,14 +51,14 @@ where
         Err(ended) => ended,
     };
     // Whoever looks for the session from now on does not find it, however long the client takes to read.
-    let line = finish(served, &ended);
+    let line = finish(*served, &ended);
     if let Some(error) = ended.told() {
         Box::pin(farewell(line, error)).await;
     }
 }
 
-fn finish<S>(served: Box<Served<S>>, ended: &Ended) -> Line<S> {
-    let Served { line, mut session, entry, .. } = *served;
+fn finish<S>(served: Served<S>, ended: &Ended) -> Line<S> {
+    let Served { line, mut session, entry, .. } = served;
     session.end();
     debug!(error = ended as &dyn std::error::Error, session = entry.id, "session ended");
     line
@@ -68,12 +68,12 @@ async fn farewell<S: AsyncRead + AsyncWrite + Unpin + Send>(mut line: Line<S>, e
     line.farewell(&error).await;
 }
 
-/// A client that is served over a stream, be it in TLS or not.
-type Begun<S> = Box<Served<Secured<S>>>;
+/// A client that is served over a stream, be it in TLS or not; or what it is told, and over what.
+type Begun<S> = Result<Box<Served<Secured<S>>>, Box<(Line<Secured<S>>, ClientError)>>;
 
 /// Makes the session of a client, in a box: it is as large as all that is needed to wait for the next message. Where there
 /// can be none, the client is to be told why.
-fn begin<S>(console: Arc<Console>, client: Client<S>) -> Result<Begun<S>, Box<(Line<Secured<S>>, ClientError)>>
+fn begin<S>(console: Arc<Console>, client: Client<S>) -> Begun<S>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
 {

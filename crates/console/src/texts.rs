@@ -16,6 +16,9 @@ const BYTES_MAX: usize = 4_096;
 #[derive(Debug, Default)]
 pub(crate) struct Texts(Mutex<HashMap<Arc<str>, Text>>);
 
+/// A text and its statements, or what is wrong with it.
+type Read = Result<(Arc<str>, Arc<[Arc<Parsed>]>), SyntaxError>;
+
 #[derive(Debug, Clone)]
 struct Text {
     source: Arc<str>,
@@ -29,7 +32,7 @@ impl Texts {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn read(&self, text: &str, limits: ParseLimits) -> Result<(Arc<str>, Arc<[Arc<Parsed>]>), SyntaxError> {
+    pub(crate) fn read(&self, text: &str, limits: ParseLimits) -> Read {
         self.read_by(text, limits, || switchyard_dialect::parse_within(text, limits))
     }
 
@@ -37,11 +40,7 @@ impl Texts {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn read_template(
-        &self,
-        text: &str,
-        limits: ParseLimits,
-    ) -> Result<(Arc<str>, Arc<[Arc<Parsed>]>), SyntaxError> {
+    pub(crate) fn read_template(&self, text: &str, limits: ParseLimits) -> Read {
         self.read_by(text, limits, || switchyard_dialect::parse_template(text, limits))
     }
 
@@ -51,7 +50,7 @@ impl Texts {
         text: &str,
         limits: ParseLimits,
         read: impl FnOnce() -> Result<Vec<Parsed>, SyntaxError>,
-    ) -> Result<(Arc<str>, Arc<[Arc<Parsed>]>), SyntaxError> {
+    ) -> Read {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
         if let Some(known) = known.filter(|known| known.limits == limits) {
             return Ok((known.source, known.statements));

@@ -107,8 +107,8 @@ fn three_members_have_one_catalog() -> Result<()> {
         wait_for_all(client)?;
     }
     for (number, name) in NAMES.iter().enumerate() {
-        clients[number].query(&format!("CREATE SUBCLUSTER of_{name}"))?;
-        let version = one(&mut clients[number], "SELECT max(version)::varchar FROM catalog_history")?;
+        nth(&mut clients, number)?.query(&format!("CREATE SUBCLUSTER of_{name}"))?;
+        let version = one(nth(&mut clients, number)?, "SELECT max(version)::varchar FROM catalog_history")?;
         for client in &mut clients {
             wait_for(
                 client,
@@ -123,8 +123,8 @@ fn three_members_have_one_catalog() -> Result<()> {
         }
     }
     // A user that one member made logs in to another.
-    clients[0].query("CREATE USER mira IDENTIFIED BY 'pw-mira'")?;
-    wait_for(&mut clients[1], "SELECT user_name FROM users WHERE user_name = 'mira'", "mira")?;
+    nth(&mut clients, 0)?.query("CREATE USER mira IDENTIFIED BY 'pw-mira'")?;
+    wait_for(nth(&mut clients, 1)?, "SELECT user_name FROM users WHERE user_name = 'mira'", "mira")?;
     servers[1].client("mira", "pw-mira")?.close()?;
     servers.into_iter().try_for_each(Server::finish)
 }
@@ -240,6 +240,11 @@ fn without_etcd() -> Result<()> {
     [north, east, south].into_iter().try_for_each(Server::finish)
 }
 
+/// One of several.
+fn nth<T>(all: &mut [T], number: usize) -> Result<&mut T> {
+    all.get_mut(number).context("there are not so many")
+}
+
 /// A rule that sends everybody on this machine to these servers in turn.
 fn balance(admin: &mut Client, servers: &[&Server]) -> Result<()> {
     let mut script = String::from("ALTER DATABASE DEFAULT SET allow_loopback_addresses = on;");
@@ -257,7 +262,7 @@ fn members_commit_at_once() -> Result<()> {
     let etcd = Etcd::start()?;
     let servers = three(&etcd, |options| options)?;
     let mut clients = servers.iter().map(Server::admin).collect::<Result<Vec<_>>>()?;
-    clients[0].query("CREATE SUBCLUSTER wanted")?;
+    nth(&mut clients, 0)?.query("CREATE SUBCLUSTER wanted")?;
     for client in &mut clients {
         wait_for(
             client,
@@ -266,7 +271,7 @@ fn members_commit_at_once() -> Result<()> {
         )?;
     }
     let before: u64 =
-        one(&mut clients[0], "SELECT max(version)::varchar FROM catalog_history")?.context("none")?.parse()?;
+        one(nth(&mut clients, 0)?, "SELECT max(version)::varchar FROM catalog_history")?.context("none")?.parse()?;
     let writers = clients.into_iter().zip(NAMES).map(|(mut client, name)| {
         thread::spawn(move || -> Result<(Client, bool)> {
             for number in 0..EACH {
@@ -423,7 +428,7 @@ fn sessions_are_seen() -> Result<()> {
     ensure!(one(&mut same, "SELECT count(*)::varchar FROM sessions")?.as_deref() == Some("2"));
     mira.close()?;
     wait_for(
-        &mut others[0],
+        nth(&mut others, 0)?,
         &format!("SELECT count(*)::varchar FROM user_sessions WHERE session_id = '{id}' AND NOT is_active"),
         "1",
     )?;
@@ -460,8 +465,11 @@ fn sessions_are_ended() -> Result<()> {
     servers.into_iter().try_for_each(Server::finish)
 }
 
+/// A statement that runs, and then its code.
+type Running = thread::JoinHandle<Result<Option<String>>>;
+
 /// A query without an end, and its client.
-fn endless(server: &Server) -> Result<(String, (i32, i32), thread::JoinHandle<Result<Option<String>>>)> {
+fn endless(server: &Server) -> Result<(String, (i32, i32), Running)> {
     let mut client = server.admin()?;
     let id = one(&mut client, "SELECT current_session()")?.context("no session")?;
     let process = client.process();
@@ -688,7 +696,7 @@ fn drivers_connect_through_restarts() -> Result<()> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         servers.push(crate::options().member(&etcd, name).port(port).start()?);
     }
-    let mut admin = servers[0].admin()?;
+    let mut admin = nth(&mut servers, 0)?.admin()?;
     wait_for_all(&mut admin)?;
     balance(&mut admin, &servers.iter().collect::<Vec<_>>())?;
     admin.close()?;
@@ -705,14 +713,18 @@ fn drivers_connect_through_restarts() -> Result<()> {
         .spawn()?;
     for (number, name) in NAMES.iter().enumerate() {
         let other = (number + 1) % NAMES.len();
-        ensure!(servers[number].terminate()? == 0);
-        servers[other].admin()?.query(&format!("CREATE SUBCLUSTER while_{name}_was_away"))?;
-        servers[number].restart()?;
-        let mut watching = servers[other].admin()?;
+        ensure!(nth(&mut servers, number)?.terminate()? == 0);
+        nth(&mut servers, other)?.admin()?.query(&format!("CREATE SUBCLUSTER while_{name}_was_away"))?;
+        nth(&mut servers, number)?.restart()?;
+        let mut watching = nth(&mut servers, other)?.admin()?;
         wait_for_state(&mut watching, name, "UP")?;
         watching.close()?;
         // It is connected to again before the next one goes.
-        wait_for(&mut servers[number].admin()?, "SELECT (count(*) > 3)::varchar FROM user_sessions", "true")?;
+        wait_for(
+            &mut nth(&mut servers, number)?.admin()?,
+            "SELECT (count(*) > 3)::varchar FROM user_sessions",
+            "true",
+        )?;
     }
     drop(drivers.stdin.take());
     let done = drivers.wait_with_output()?;
