@@ -9,6 +9,7 @@ mod calls;
 mod catalog_functions;
 mod cells;
 mod common;
+mod constants;
 mod convert;
 mod direct;
 mod distinct;
@@ -73,6 +74,7 @@ pub use plans::{PlanCache, facts};
 
 use bounded::Budget;
 use direct::Direct;
+use places::Subject;
 use plans::{Planned, is_repeatable};
 
 use crate::error::SqlState;
@@ -223,8 +225,10 @@ impl Queries {
         let (deadline, limit) = self.0.deadline();
         let place = within(deadline, limit, self.0.plans.place()).await?;
         let work = async move {
-            let described =
-                engine.describe(&statement, &declared).await.map_err(|error| places::located(error, &statement));
+            let described = match engine.describe(&statement, &declared).await {
+                Ok(described) => Ok(described),
+                Err(error) => Err(engine.located(error, &statement).await),
+            };
             drop(place);
             described
         };
@@ -245,8 +249,10 @@ impl Queries {
             None => {
                 let (engine, statement, values) = (Arc::clone(&self.0), statement.clone(), parameters.to_vec());
                 let planning = async move {
-                    let planned = engine.plan_to_execute(&statement, &values).await;
-                    planned.map_err(|error| places::located(error, &statement))
+                    match engine.plan_to_execute(&statement, &values).await {
+                        Ok(planned) => Ok(planned),
+                        Err(error) => Err(engine.located(error, &statement).await),
+                    }
                 };
                 let place = within(deadline, limit, self.0.plans.place()).await?;
                 let planning = async move {
@@ -326,6 +332,21 @@ impl Engine {
         Ok(widths::apply(plan, &self.current)?)
     }
 
+    /// A mistake with its place. A text that the statement holds several times is marked, one place after the other, and
+    /// planned again, to see which of them is told.
+    async fn located(&self, error: QueryError, statement: &Statement) -> QueryError {
+        if let (None, Some(Subject::Literal(text))) = (error.location, error.subject.as_deref()) {
+            for (place, marked) in places::marked(statement, text) {
+                if let Err(other) = self.plan(&marked).await
+                    && places::is_alike(&other.message, &error.message)
+                {
+                    return QueryError { location: Some((place.line, place.column)), ..error };
+                }
+            }
+        }
+        places::located(error, statement)
+    }
+
     async fn describe(&self, statement: &Statement, declared: &[Option<PgType>]) -> Result<Described, QueryError> {
         let plan = self.plan(statement).await?;
         let declared = guard::with_row_counts(statement, declared);
@@ -359,6 +380,7 @@ impl Engine {
         let keep = keep && !apart.transformed;
         let optimized = state.optimize(&apart.data)?;
         wide::check(&optimized, self.limits.memory_bytes_max)?;
+        constants::check(&optimized, &state)?;
         let columns = names::columns(statement, optimized.schema());
         let physical = state.query_planner().create_physical_plan(&optimized, &state).await?;
         // Every step yields now and then, not only those that read tables: a join of large inputs would otherwise hold its

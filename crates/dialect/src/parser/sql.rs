@@ -106,7 +106,7 @@ impl Piece<'_> {
         if let Some(place) = number_with_letters(&tokens, self.sql) {
             return Err(self.located(cursor, place));
         }
-        tokens = null_tests(tokens);
+        tokens = typed_texts(null_tests(tokens));
         // Later mistakes are told by these, and are about the whole text.
         for token in &mut tokens {
             token.span.start = self.origin.to_whole(token.span.start);
@@ -178,6 +178,58 @@ fn number_with_letters(tokens: &[TokenWithSpan], sql: &str) -> Option<Location> 
     };
     let apart = apart.map(|token| token.span.start);
     pairs.chain(apart).chain(hexadecimal.map(|token| token.span.start).filter(begins)).next()
+}
+
+/// PostgreSQL's types whose names sqlparser does not expect before a text.
+const TYPES_BEFORE_TEXTS: [&str; 12] = [
+    "bpchar",
+    "cidr",
+    "inet",
+    "macaddr",
+    "name",
+    "oid",
+    "regclass",
+    "regnamespace",
+    "regproc",
+    "regrole",
+    "regtype",
+    "timestamptz",
+];
+
+/// `inet '10.0.0.1'` as `'10.0.0.1'::inet`, where sqlparser would take the text for the alias of a column.
+fn typed_texts(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut read: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let behind = match &token.token {
+            SqlToken::SingleQuotedString(_) => {
+                read.iter().rposition(|before| !matches!(before.token, SqlToken::Whitespace(_)))
+            }
+            _ => None,
+        };
+        let behind = behind.filter(|index| {
+            let named = read.get(*index).is_some_and(|token| names_type(&token.token));
+            let part = index.checked_sub(1).and_then(|before| read.get(before));
+            named && !part.is_some_and(|before| before.token == SqlToken::Period)
+        });
+        let Some(index) = behind else {
+            read.push(token);
+            continue;
+        };
+        let name = read.remove(index);
+        read.truncate(index);
+        let colons = TokenWithSpan { token: SqlToken::DoubleColon, span: name.span };
+        read.extend([token, colons, name]);
+    }
+    read
+}
+
+fn names_type(token: &SqlToken) -> bool {
+    match token {
+        SqlToken::Word(word) => {
+            word.quote_style.is_none() && TYPES_BEFORE_TEXTS.contains(&word.value.to_lowercase().as_str())
+        }
+        _ => false,
+    }
 }
 
 /// `x ISNULL` as `x IS NULL`, which sqlparser knows, where it would take the word for an alias.

@@ -6,9 +6,10 @@ use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
 use std::sync::Arc;
 
-use super::error::QueryError;
+use super::error::{QueryError, not_boolean};
 use super::functions::arithmetic::QUOTIENT;
 use super::kinds::{self, is_text, name_of};
+use super::places::Subject;
 use super::widths::{Result, Typer, cast, field_of, is_unknown};
 use crate::error::SqlState;
 
@@ -38,9 +39,9 @@ fn category(kind: &DataType) -> Category {
 ///
 /// # Errors
 /// When two of them cannot be matched: `what` says where.
-fn common(kinds: &[(Field, bool)], what: &str) -> Result<Option<Field>> {
+fn common(kinds: &[(Field, bool)], what: &str, subject: impl Fn(usize) -> Option<Subject>) -> Result<Option<Field>> {
     let mut first: Option<&Field> = None;
-    for (kind, unknown) in kinds {
+    for (index, (kind, unknown)) in kinds.iter().enumerate() {
         if *unknown || kind.data_type().is_null() {
             continue;
         }
@@ -48,7 +49,11 @@ fn common(kinds: &[(Field, bool)], what: &str) -> Result<Option<Field>> {
             None => first = Some(kind),
             Some(other) if category(other.data_type()) != category(kind.data_type()) => {
                 let message = format!("{what} types {} and {} cannot be matched", name_of(other), name_of(kind));
-                return Err(QueryError::new(SqlState::DatatypeMismatch, message).external());
+                let error = QueryError::new(SqlState::DatatypeMismatch, message);
+                return Err(match subject(index) {
+                    Some(subject) => error.about(subject).external(),
+                    None => error.external(),
+                });
             }
             Some(_) => {}
         }
@@ -61,7 +66,7 @@ fn common(kinds: &[(Field, bool)], what: &str) -> Result<Option<Field>> {
 pub(super) fn matched(expressions: Vec<Expr>, what: &str, schema: &DFSchema, typer: &Typer<'_>) -> Result<Vec<Expr>> {
     let kinds = expressions.iter().map(|one| Ok((field_of(one, schema)?, is_unknown(one)))).collect::<Result<Vec<_>>>();
     let Ok(kinds) = kinds else { return Ok(expressions) };
-    let read = common(&kinds, what)?;
+    let read = common(&kinds, what, |index| expressions.get(index).and_then(Subject::of))?;
     Ok(expressions.into_iter().map(|one| typer.beside(one, read.as_ref())).collect())
 }
 
@@ -70,9 +75,14 @@ pub(super) fn case(mut case: Case, schema: &DFSchema, typer: &Typer<'_>) -> Resu
         for (condition, _) in &case.when_then_expr {
             let kind = field_of(condition, schema)?;
             if !matches!(kind.data_type(), DataType::Boolean | DataType::Null) && !is_unknown(condition) {
-                let message = format!("argument of CASE/WHEN must be type boolean, not type {}", name_of(&kind));
-                return Err(QueryError::new(SqlState::DatatypeMismatch, message).external());
+                return Err(not_boolean("CASE/WHEN", &name_of(&kind)).external());
             }
+        }
+    }
+    if let Some(operand) = &case.expr {
+        let kind = field_of(operand, schema)?;
+        for (value, _) in &mut case.when_then_expr {
+            **value = typer.beside(std::mem::take(value.as_mut()), Some(&kind));
         }
     }
     let mut results: Vec<Expr> = case.else_expr.iter().map(|result| result.as_ref().clone()).collect();
@@ -101,7 +111,8 @@ pub(super) fn union_inputs(inputs: Vec<Arc<LogicalPlan>>, typer: &Typer<'_>) -> 
                 Some((field.as_ref().clone(), is_unknown_column(input, place)))
             })
             .collect();
-        read.push(common(&kinds, "UNION")?);
+        let subject = |index: usize| inputs.get(index).and_then(|input| written(input, place)).and_then(Subject::of);
+        read.push(common(&kinds, "UNION", subject)?);
         mixed.push(mixed_scale(&kinds));
     }
     let inputs = inputs.into_iter().map(|input| {
@@ -118,19 +129,30 @@ pub(super) fn union_inputs(inputs: Vec<Arc<LogicalPlan>>, typer: &Typer<'_>) -> 
             .map(|(place, column)| {
                 let name = column.name.clone();
                 let read = match wanted(place) {
-                    Some(kind) => typer.read(Expr::Column(column.clone()), &kind),
+                    Some(kind) => {
+                        written(&input, place).map_or(Ok(()), |written| typer.readable(written, &kind))?;
+                        typer.read(Expr::Column(column.clone()), &kind)
+                    }
                     None => Expr::Column(column.clone()),
                 };
-                match (scaled(place), wanted(place)) {
+                Ok(match (scaled(place), wanted(place)) {
                     (Some(kind), _) => cast(read, kind).alias(name),
                     (None, Some(_)) => read.alias(name),
                     (None, None) => read,
-                }
+                })
             })
-            .collect();
+            .collect::<Result<_>>()?;
         LogicalPlanBuilder::from(input).project(columns)?.build().map(Arc::new)
     });
     inputs.collect()
+}
+
+/// What one column of a query is, where it says so itself.
+fn written(input: &LogicalPlan, place: usize) -> Option<&Expr> {
+    match input {
+        LogicalPlan::Projection(projection) => projection.expr.get(place),
+        _ => None,
+    }
 }
 
 /// The type of numbers of which each keeps its scale; none where they are not all exact, or have the same.
@@ -157,8 +179,5 @@ fn mixed_scale(kinds: &[(Field, bool)]) -> Option<DataType> {
 }
 
 fn is_unknown_column(input: &LogicalPlan, place: usize) -> bool {
-    match input {
-        LogicalPlan::Projection(projection) => projection.expr.get(place).is_some_and(is_unknown),
-        _ => false,
-    }
+    written(input, place).is_some_and(is_unknown)
 }

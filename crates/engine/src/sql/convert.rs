@@ -62,6 +62,11 @@ impl Convert {
         Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(ScalarUDF::from(function)), vec![expression]))
     }
 
+    /// The type it casts to.
+    pub(super) fn to(&self) -> &Field {
+        &self.to
+    }
+
     fn one(&self, value: &ScalarValue, from: &Field, place: &Place) -> Result<ScalarValue> {
         convert(value, from, &self.to, place)
     }
@@ -486,6 +491,7 @@ fn items(text: &str, item: &FieldRef, place: &Place) -> Result<ScalarValue> {
     let malformed = || {
         let message = format!("malformed array literal: \"{text}\"");
         QueryError::new(SqlState::InvalidTextRepresentation, message)
+            .about(super::places::Subject::Literal(text.to_owned()))
     };
     let texts = printed::split_array(text).ok_or_else(malformed)?;
     let values = texts.into_iter().map(|value| match value {

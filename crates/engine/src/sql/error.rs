@@ -94,6 +94,7 @@ impl QueryError {
         let position = self.location.and_then(|(line, column)| character_of(source, line, column));
         let position = match (self.subject.as_deref(), position) {
             (Some(Subject::Operator(operator)), Some(behind)) => operator_behind(source, behind, operator),
+            (Some(Subject::Before(word)), Some(place)) => word_before(source, place, word).or(Some(place)),
             (_, position) => position,
         };
         ClientError { detail: self.detail, hint: self.hint, position, ..ClientError::new(self.sqlstate, self.message) }
@@ -111,10 +112,26 @@ fn character_of(source: &str, line: u64, column: u64) -> Option<usize> {
 /// The place of an operator behind its left side, which may end in parentheses.
 fn operator_behind(source: &str, behind: usize, operator: &str) -> Option<usize> {
     let rest: String = source.chars().skip(behind.saturating_sub(1)).collect();
-    let word = if operator.ends_with("~~") && !rest.contains(operator) { "LIKE" } else { operator };
-    let upper = rest.to_ascii_uppercase();
-    let before = upper.get(..upper.find(word)?)?;
+    let written = rest.contains(operator);
+    let word = match operator {
+        "~~" if !written => "LIKE",
+        "!~~" if !written => "NOT",
+        "~~*" if !written => "ILIKE",
+        "!~~*" if !written => "NOT",
+        "<>" if !written => "!=",
+        operator => operator,
+    };
+    let (upper, word) = (rest.to_ascii_uppercase(), word.to_ascii_uppercase());
+    let before = upper.get(..upper.find(&word)?)?;
     Some(behind.saturating_add(before.chars().count()))
+}
+
+/// The place of the last such word before an expression.
+fn word_before(source: &str, place: usize, word: &str) -> Option<usize> {
+    let before: String = source.chars().take(place.saturating_sub(1)).collect();
+    let (upper, word) = (before.to_ascii_uppercase(), word.to_ascii_uppercase());
+    let before = upper.get(..upper.rfind(&word)?)?;
+    Some(before.chars().count().saturating_add(1))
 }
 
 impl From<ArrowError> for QueryError {
@@ -126,7 +143,9 @@ impl From<ArrowError> for QueryError {
 impl From<DataFusionError> for QueryError {
     fn from(error: DataFusionError) -> Self {
         let told = classify(&error);
-        Self { location: told.location.or_else(|| span(&error)), ..told }
+        // It has the whole of what is united, of which one arm is wrong.
+        let whole = told.subject.as_deref() == Some(&Subject::Arms);
+        Self { location: told.location.or_else(|| span(&error).filter(|_| !whole)), ..told }
     }
 }
 
@@ -234,6 +253,7 @@ fn schema(error: &SchemaError) -> QueryError {
             let names = valid_fields.iter().map(|field| field.name.as_str());
             let hint = crate::nearest(&field.name, names).map(|name| format!("Did you mean \"{name}\"?"));
             QueryError { hint, ..QueryError::new(SqlState::UndefinedColumn, format!("column {shown} does not exist")) }
+                .about(Subject::Column(field.name.clone()))
         }
     }
 }
@@ -308,7 +328,8 @@ fn plan(text: &str) -> QueryError {
     }
     if let Some(rest) = text.strip_prefix("table function '") {
         let name = rest.split('\'').next().unwrap_or_default();
-        return QueryError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"));
+        return QueryError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"))
+            .about(Subject::Function(name.to_owned()));
     }
     if let Some(rest) = text.strip_prefix("Invalid function '") {
         let name = rest.split('\'').next().unwrap_or_default();
@@ -348,30 +369,56 @@ fn plan(text: &str) -> QueryError {
         ("Cannot infer common argument type", SqlState::UndefinedFunction),
         ("Placeholder", SqlState::IndeterminateDatatype),
         ("placeholder", SqlState::IndeterminateDatatype),
-        ("UNION queries have different number of columns", SqlState::SyntaxError),
         ("Cannot coerce", SqlState::CannotCoerce),
         ("Unsupported SQL type", SqlState::FeatureNotSupported),
         ("SELECT DISTINCT, ORDER BY expressions", SqlState::InvalidColumnReference),
         ("SELECT DISTINCT ON expressions must match", SqlState::InvalidColumnReference),
     ] {
         if text.contains(words) {
-            return QueryError::new(sqlstate, sentence(text));
+            let error = QueryError::new(sqlstate, sentence(text));
+            let minus = text.contains("Unary operator '-'");
+            return if minus { error.about(Subject::Before("-".to_owned())) } else { error };
         }
     }
     QueryError::new(SqlState::SyntaxErrorOrAccessRuleViolation, sentence(text))
 }
 
+/// What is neither true nor false where it must be.
+pub(super) fn not_boolean(clause: &str, kind: &str) -> QueryError {
+    let message = format!("argument of {clause} must be type boolean, not type {kind}");
+    QueryError::new(SqlState::DatatypeMismatch, message).about(Subject::Condition(clause.to_owned()))
+}
+
+/// A parameter that nobody gave.
+pub(super) fn no_parameter(name: &str) -> QueryError {
+    QueryError::new(SqlState::UndefinedParameter, format!("there is no parameter {name}"))
+        .about(Subject::Parameter(name.to_owned()))
+}
+
 /// What the planner tells with its own names of types, in PostgreSQL's words.
 fn told_otherwise(text: &str) -> Option<QueryError> {
-    let boolean = |clause: &str, kind: &str| {
-        let message = format!("argument of {clause} must be type boolean, not type {}", type_of(kind));
-        Some(QueryError::new(SqlState::DatatypeMismatch, message))
-    };
+    let boolean = |clause: &str, kind: &str| Some(not_boolean(clause, type_of(kind)));
     if let Some((_, kind)) = text.split_once("Cannot create filter with non-boolean predicate ") {
         return boolean("WHERE", kind.rsplit_once("returning ")?.1);
     }
     if let Some((_, kind)) = text.split_once("Unary operator 'NOT' requires a boolean expression, got ") {
         return boolean("NOT", kind);
+    }
+    if let Some((_, kind)) = text.split_once("oin condition must be boolean type, but got ") {
+        return boolean("JOIN/ON", kind);
+    }
+    if let Some((_, rest)) = text.split_once("must be an INTEGER or NULL, got Literal(Utf8(\"") {
+        let (text, _) = rest.split_once("\")")?;
+        return Some(super::moments::invalid("integer", text));
+    }
+    if let Some((_, name)) = text.split_once("Invalid qualifier ") {
+        let message = format!("missing FROM-clause entry for table \"{name}\"");
+        return Some(QueryError::new(SqlState::UndefinedTable, message).about(Subject::Wildcard(name.to_owned())));
+    }
+    if let Some((before, _)) = text.split_once(" queries have different number of columns") {
+        let operation = before.rsplit(' ').next().unwrap_or_default();
+        let message = format!("each {operation} query must have the same number of columns");
+        return Some(QueryError::new(SqlState::SyntaxError, message).about(Subject::Arms));
     }
     let (_, rest) = text.split_once("Source table contains ")?;
     let (there, rest) = rest.split_once(" columns but only ")?;
@@ -418,7 +465,7 @@ fn execution(text: &str) -> QueryError {
     }
     if text.contains("was not provided a value") {
         let name = text.split('\'').nth(1).unwrap_or("$1");
-        return QueryError::new(SqlState::UndefinedParameter, format!("there is no parameter {name}"));
+        return no_parameter(name);
     }
     if text.contains("returned more than one row") || text.contains("more than one row") {
         return QueryError::new(

@@ -20,6 +20,12 @@ use super::provider::{CatalogAt, ExplainRoute, TestAuthentication};
 use super::{Current, current};
 use crate::snapshot::Snapshot;
 
+/// Whether a function stands for an operator or a cast.
+pub(super) fn is_operator(name: &str) -> bool {
+    let words = ["plus", "minus", "times", "divided by", "modulo", "length of interval", "order of address"];
+    words.contains(&name) || ["value of jsonb", "convert", "rounded", "||"].contains(&name)
+}
+
 /// What `version()` answers: drivers look for the word PostgreSQL and a number behind it.
 pub const VERSION: &str =
     concat!("PostgreSQL 15.0 (Switchyard ", env!("CARGO_PKG_VERSION"), ") on x86_64-linux, compiled by rustc, 64-bit");

@@ -13,6 +13,7 @@ use sqlparser::tokenizer::Span;
 
 use super::error::QueryError;
 use super::guard::last_part;
+use super::places::Subject;
 use crate::error::SqlState;
 
 type Found = ControlFlow<QueryError>;
@@ -31,6 +32,11 @@ pub(super) fn check(query: &Query) -> Result<(), QueryError> {
 pub(super) fn at(span: Span, sqlstate: SqlState, message: impl Into<String>) -> QueryError {
     let known = span.start.line > 0;
     QueryError { location: known.then_some((span.start.line, span.start.column)), ..QueryError::new(sqlstate, message) }
+}
+
+/// A mistake at a word behind an expression.
+pub(super) fn behind(span: Span, word: &str, sqlstate: SqlState, message: impl Into<String>) -> QueryError {
+    at(Span::new(span.end, span.end), sqlstate, message).about(Subject::Operator(word.to_owned()))
 }
 
 struct Mistakes;
@@ -76,13 +82,15 @@ impl Visitor for Mistakes {
         match expression {
             Expr::Subquery(query) if width(query).is_some_and(|width| width > 1) => {
                 let message = "subquery must return only one column";
-                ControlFlow::Break(at(query.span(), SqlState::SyntaxError, message))
+                let error = at(query.span(), SqlState::SyntaxError, message);
+                ControlFlow::Break(error.about(Subject::Before("(".to_owned())))
             }
-            Expr::InSubquery { expr, subquery, .. } if !matches!(expr.as_ref(), Expr::Tuple(_)) => {
+            Expr::InSubquery { expr, subquery, negated } if !matches!(expr.as_ref(), Expr::Tuple(_)) => {
                 match width(subquery) {
                     Some(width) if width > 1 => {
                         let message = "subquery has too many columns";
-                        ControlFlow::Break(at(expr.span(), SqlState::SyntaxError, message))
+                        let word = if *negated { "NOT" } else { "IN" };
+                        ControlFlow::Break(behind(expr.span(), word, SqlState::SyntaxError, message))
                     }
                     _ => ControlFlow::Continue(()),
                 }
@@ -175,8 +183,10 @@ fn row_counts(query: &Query) -> Found {
 fn row_count(count: &Expr, clause: &str, negative: SqlState) -> Found {
     let found = |sqlstate, message: String| ControlFlow::Break(at(count.span(), sqlstate, message));
     match count {
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(expr.as_ref(), Expr::Value(value) if matches!(value.value, Value::Number(..))) => {
-            found(negative, format!("{clause} must not be negative"))
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(expr.as_ref(), Expr::Value(value) if matches!(value.value, Value::Number(..))) =>
+        {
+            // PostgreSQL finds it when the query runs, and has no place for it then.
+            ControlFlow::Break(QueryError::new(negative, format!("{clause} must not be negative")))
         }
         Expr::Value(value) => match &value.value {
             Value::Number(number, _) => match number.to_string().parse::<f64>() {

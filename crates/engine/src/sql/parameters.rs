@@ -11,7 +11,6 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use super::catalog_functions::CatalogFunction;
 use super::cells::{PgType, pg_type};
 use super::error::QueryError;
-use crate::error::SqlState;
 
 /// The most parameters a statement can have, as in PostgreSQL's protocol.
 const PARAMETERS_MAX: usize = 65_535;
@@ -24,7 +23,7 @@ pub(super) fn types(plan: &LogicalPlan, declared: &[Option<PgType>]) -> Result<V
         let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
         match number {
             Some(number) if (1..=PARAMETERS_MAX).contains(&number) => count = count.max(number),
-            _ => return Err(QueryError::new(SqlState::UndefinedParameter, format!("there is no parameter {name}"))),
+            _ => return Err(super::error::no_parameter(name)),
         }
     }
     let kind = |index: usize| {

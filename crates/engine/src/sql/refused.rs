@@ -10,7 +10,7 @@ use sqlparser::tokenizer::Span;
 
 use super::error::QueryError;
 use super::guard::last_part;
-use super::mistakes::at;
+use super::mistakes::{at, behind};
 use crate::error::SqlState;
 
 type Found = ControlFlow<QueryError>;
@@ -45,8 +45,8 @@ impl Visitor for Refused {
 
     fn pre_visit_select(&mut self, select: &Select) -> Found {
         for item in &select.projection {
-            if let SelectItem::ExprWithAlias { alias, .. } = item {
-                text_as_alias(alias)?;
+            if let SelectItem::ExprWithAlias { alias, expr } = item {
+                text_as_alias(alias, expr.span())?;
             }
         }
         for join in select.from.iter().flat_map(|from| &from.joins) {
@@ -66,7 +66,7 @@ impl Visitor for Refused {
 
     fn pre_visit_expr(&mut self, expression: &Expr) -> Found {
         match expression {
-            Expr::Collate { collation, .. } => collated(collation),
+            Expr::Collate { expr, collation } => collated(collation, expr.span()),
             Expr::Cast { data_type, .. } => padded(data_type, expression.span()),
             Expr::TypedString(typed) => padded(&typed.data_type, typed.value.span),
             Expr::Array(array) if array.elem.iter().any(is_array) => {
@@ -114,25 +114,26 @@ fn merged(operator: &JoinOperator, span: Span) -> Found {
 }
 
 /// `SELECT 'a' 'b'`.
-fn text_as_alias(alias: &Ident) -> Found {
+fn text_as_alias(alias: &Ident, span: Span) -> Found {
     if alias.quote_style != Some('\'') {
         return ControlFlow::Continue(());
     }
-    let message = format!("syntax error at or near \"'{}'\"", alias.value.replace('\'', "''"));
-    ControlFlow::Break(at(alias.span, SqlState::SyntaxError, message))
+    let text = format!("'{}'", alias.value.replace('\'', "''"));
+    let message = format!("syntax error at or near \"{text}\"");
+    ControlFlow::Break(behind(span, &text, SqlState::SyntaxError, message))
 }
 
 /// The collations there are; all of them compare bytes here.
 const COLLATIONS: [&str; 4] = ["default", "C", "POSIX", "ucs_basic"];
 
-fn collated(name: &ObjectName) -> Found {
+fn collated(name: &ObjectName, span: Span) -> Found {
     let Some(ident) = name.0.last().and_then(|part| part.as_ident()) else { return ControlFlow::Continue(()) };
     let own = if ident.quote_style.is_some() { ident.value.clone() } else { ident.value.to_lowercase() };
     if COLLATIONS.contains(&own.as_str()) {
         return ControlFlow::Continue(());
     }
     let message = format!("collation \"{own}\" for encoding \"UTF8\" does not exist");
-    ControlFlow::Break(at(name.span(), SqlState::UndefinedObject, message))
+    ControlFlow::Break(behind(span, "COLLATE", SqlState::UndefinedObject, message))
 }
 
 /// `char(n)` is filled up with blanks that most of its operators do not see.

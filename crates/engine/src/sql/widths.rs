@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::expr::{AggregateFunction, ScalarFunction};
@@ -14,11 +14,10 @@ use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, ScalarUDF, Union,
 };
 
-use super::Current;
 use super::calls;
 use super::common;
-use super::convert::{Convert, is_allowed};
-use super::error::QueryError;
+use super::convert::{Convert, Place, convert, is_allowed};
+use super::error::{QueryError, not_boolean};
 use super::functions::arithmetic::{Arithmetic, Rounded};
 use super::functions::declared;
 use super::functions::networks::{ADDRESS_KEY, JSONB_KEY};
@@ -28,6 +27,7 @@ use super::functions::temporal::{
 use super::kinds::{self, is_text, name_of, tag, timestamptz};
 use super::places::Subject;
 use super::subquery::{nullable, refreshed};
+use super::{Current, current};
 use crate::error::SqlState;
 
 pub(super) type Result<T> = std::result::Result<T, DataFusionError>;
@@ -37,7 +37,9 @@ pub(super) fn apply(plan: LogicalPlan, current: &Current) -> Result<LogicalPlan>
     // The working table of a recursive query keeps the types it was planned with.
     let recursive = plan.exists(|step| Ok(matches!(step, LogicalPlan::RecursiveQuery(_))))?;
     let typer = Typer { current, narrow: !recursive };
-    plan.transform_up_with_subqueries(|step| typer.step(step)).map(|done| done.data)
+    let plan = plan.transform_up_with_subqueries(|step| typer.step(step))?.data;
+    typer.check_literals(&plan)?;
+    Ok(plan)
 }
 
 /// An operator as it is planned; none where DataFusion's own meaning is the right one.
@@ -148,14 +150,17 @@ impl Typer<'_> {
                 Ok(Expr::InList(list))
             }
             Expr::Like(like) => {
-                let kind = field_of(&like.expr, schema)?;
-                if is_text(kind.data_type()) || kind.data_type().is_null() {
+                let (kind, pattern) = (field_of(&like.expr, schema)?, field_of(&like.pattern, schema)?);
+                let is_fit = |kind: &Field| is_text(kind.data_type()) || kind.data_type().is_null();
+                if is_fit(&kind) && is_fit(&pattern) {
                     return Ok(Expr::Like(like));
                 }
                 let operator = if like.case_insensitive { "~~*" } else { "~~" };
                 let negated = if like.negated { "!" } else { "" };
-                let text = Field::new("", DataType::Utf8, true);
-                Err(no_operator(&name_of(&kind), &format!("{negated}{operator}"), &name_of(&text)))
+                let shown =
+                    |side: &Expr, kind: &Field| if is_unknown(side) { "unknown".to_owned() } else { name_of(kind) };
+                let (left, right) = (shown(&like.expr, &kind), shown(&like.pattern, &pattern));
+                Err(no_operator(&left, &format!("{negated}{operator}"), &right))
             }
             Expr::Cast(cast) => self.casted(cast, schema),
             Expr::Case(case) => common::case(case, schema, self),
@@ -241,6 +246,38 @@ impl Typer<'_> {
         }
     }
 
+    /// Refuses literals that are no values of the types they are read as: before anything is known of the rows, and with
+    /// the place of the literal, which a value that was computed does not have.
+    fn check_literals(&self, plan: &LogicalPlan) -> Result<()> {
+        plan.apply_with_subqueries(|step| {
+            step.apply_expressions(|whole| {
+                whole.apply(|part| {
+                    if let Expr::ScalarFunction(call) = part
+                        && let Some(convert) = call.func.inner().downcast_ref::<Convert>()
+                        && let [written] = call.args.as_slice()
+                    {
+                        self.readable(written, convert.to())?;
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })
+        })?;
+        Ok(())
+    }
+
+    /// Whether a literal in quotes can be read as a type.
+    pub(super) fn readable(&self, written: &Expr, kind: &Field) -> Result<()> {
+        match written {
+            Expr::Alias(alias) => self.readable(&alias.expr, kind),
+            Expr::Literal(text @ ScalarValue::Utf8(Some(_)), None) => {
+                let place = Place::of(&current(self.current));
+                let read = convert(text, &Field::new("", DataType::Utf8, true), kind, &place);
+                read.map(|_| ()).map_err(QueryError::external)
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(super) fn read(&self, expression: Expr, kind: &Field) -> Expr {
         let to = kind.clone().with_name("");
         Convert::of(expression, &Field::new("", DataType::Utf8, true), &to, self.current)
@@ -280,10 +317,7 @@ impl Typer<'_> {
         match kind.data_type() {
             DataType::Boolean | DataType::Null => Ok(side),
             _ if is_unknown(&side) => Ok(self.read(side, truth)),
-            _ => {
-                let message = format!("argument of {op} must be type boolean, not type {}", name_of(kind));
-                Err(QueryError::new(SqlState::DatatypeMismatch, message).external())
-            }
+            _ => Err(not_boolean(&op.to_string(), &name_of(kind)).external()),
         }
     }
 
@@ -372,7 +406,8 @@ impl Typer<'_> {
         }
         if !is_allowed(&from, &to) {
             let message = format!("cannot cast type {} to {}", name_of(&from), name_of(&to));
-            return Err(QueryError::new(SqlState::CannotCoerce, message).external());
+            let error = QueryError::new(SqlState::CannotCoerce, message);
+            return Err(error.about(Subject::Cast(name_of(&to))).external());
         }
         if *to.data_type() == NUMERIC {
             match numeric(&whole.expr, from.data_type()) {

@@ -1,7 +1,8 @@
 //! The console and a real PostgreSQL answer the same queries over equal tables: columns, types, values, SQLSTATEs.
 //!
 //! `differential/queries.sql` has the queries, one a line. `differential/known.sql` has those that are answered
-//! otherwise on purpose, below the reason; one that is answered alike again must leave it.
+//! otherwise on purpose, below the reason; one that is answered alike again must leave it. `differential/mistakes.sql` has
+//! wrong ones, whose errors are compared with the place where the caret stands.
 
 #[path = "differential/generated.rs"]
 mod generated;
@@ -13,6 +14,7 @@ use libtest_mimic::Trial;
 use switchyard_testkit::{Client, Outcome, Postgres, Protocol, Server};
 
 const QUERIES: &str = include_str!("differential/queries.sql");
+const MISTAKES: &str = include_str!("differential/mistakes.sql");
 const KNOWN: &str = include_str!("differential/known.sql");
 
 /// What the queries read: the console's own, copied.
@@ -55,6 +57,12 @@ fn answers_like_postgresql(server: &Server) -> anyhow::Result<()> {
     }
     for query in generated::queries() {
         faults.extend(difference(&mut ours, &mut theirs, &query)?);
+    }
+    for query in MISTAKES.lines().filter(|line| !line.is_empty() && !line.starts_with("--")) {
+        let (expected, found) = (mistake(&mut theirs, query)?, mistake(&mut ours, query)?);
+        if found != expected {
+            faults.push(format!("{query}\n  PostgreSQL: {expected}\n  ours: {found}"));
+        }
     }
     let strangers: Vec<&&str> = known.keys().filter(|known| !QUERIES.lines().any(|query| query == **known)).collect();
     ensure!(strangers.is_empty(), "known differences of no query: {strangers:?}");
@@ -110,6 +118,13 @@ fn difference(ours: &mut Client, theirs: &mut Client, query: &str) -> anyhow::Re
         }
     }
     Ok(None)
+}
+
+/// The SQLSTATE and the caret's place.
+fn mistake(client: &mut Client, query: &str) -> anyhow::Result<String> {
+    let outcome = client.run(query, Protocol::Simple).with_context(|| format!("in {query}"))?;
+    let error = outcome.error.with_context(|| format!("{query} is no mistake"))?;
+    Ok(format!("[{}] at {}", error.code, error.position.as_deref().unwrap_or("no place")))
 }
 
 /// Column names, types and rows, or the SQLSTATE. Rows are put in order unless the query says in which they come.

@@ -23,6 +23,7 @@ pub fn trials() -> Vec<Trial> {
         crate::with_server("what_a_session_keeps_is_limited", what_a_session_keeps_is_limited),
         crate::with_server("messages_must_have_their_layout", messages_must_have_their_layout),
         crate::with_server("results_before_an_error_are_sent", results_before_an_error_are_sent),
+        crate::with_server("what_constants_give_is_known_before_rows", what_constants_give_is_known_before_rows),
         crate::with_server("parameters_have_types", parameters_have_types),
         crate::with_server("rows_are_copied_to_the_client", rows_are_copied_to_the_client),
         crate::with_server("notifications_come_with_the_commit", notifications_come_with_the_commit),
@@ -55,6 +56,18 @@ fn pipeline<'a>(texts: &[&'a str]) -> Vec<Send<'a>> {
 fn subclusters(client: &mut Client) -> anyhow::Result<Vec<String>> {
     let rows = client.query("SELECT subcluster_name FROM subclusters WHERE NOT is_default ORDER BY 1")?;
     Ok(rows.into_iter().flatten().flatten().collect())
+}
+
+/// As PostgreSQL, which computes constants when it plans: only the error is sent. What depends on rows comes later.
+fn what_constants_give_is_known_before_rows(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    for query in ["SELECT 1/0", "SELECT node_name, 1/0 FROM nodes", "SELECT 'x'::int", "SELECT ('a' || 'b')::int"] {
+        let answer = client.exchange(&[Query(query)])?;
+        ensure!(answer.len() == 2 && answer[0].starts_with("error 22"), "{query}: {answer:?}");
+    }
+    let answer = client.exchange(&[Query("SELECT 1/(node_id - node_id) FROM nodes")])?;
+    ensure!(answer.len() == 3 && answer[1].starts_with("error 22012"), "{answer:?}");
+    Ok(())
 }
 
 fn a_pipeline_is_one_transaction(server: &Server) -> anyhow::Result<()> {
