@@ -12,6 +12,8 @@ use postgres_types::Type;
 use switchyard_engine::{ClientError, OutputColumn, PgType, Scalar, SqlState, time_text};
 use switchyard_wire::answer::Field;
 
+use crate::encoding::Encoding;
+
 pub(crate) use interval::IntervalStyle;
 
 /// Days from 1970-01-01 to 2000-01-01, from where binary dates count.
@@ -127,6 +129,8 @@ pub(crate) struct Style {
     pub(crate) bytes_escaped: bool,
     /// How many digits floats have beyond those that always count; above 0, so many that they can be read back.
     pub(crate) float_digits: i32,
+    /// What the client's texts are in.
+    pub(crate) encoding: Encoding,
     /// For clients of Vertica: whether in binary. They want the same of all columns.
     pub(crate) vertica: Option<bool>,
 }
@@ -141,6 +145,11 @@ pub(crate) struct RowShape {
 impl RowShape {
     pub(crate) fn new(columns: Vec<(PgType, FieldFormat)>, style: Style) -> Self {
         Self { columns, style }
+    }
+
+    /// What the client's texts are in.
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.style.encoding
     }
 
     /// Writes a row as the protocol sends it; nothing, when there is an error.
@@ -176,6 +185,9 @@ impl RowShape {
                 FieldFormat::Text => text(out, value, *kind, &self.style),
                 FieldFormat::Binary => binary(out, value, *kind)?,
             }
+            if *format == FieldFormat::Text || matches!(value, Scalar::Text(_)) {
+                self.style.encoding.rewrite(out, at + 4)?;
+            }
             put_length(out, at, false)?;
         }
         Ok(())
@@ -207,7 +219,8 @@ fn put_length(out: &mut BytesMut, at: usize, own: bool) -> Result<(), ClientErro
 pub(crate) fn field(column: &OutputColumn, format: FieldFormat) -> Field<'_> {
     let (datatype, size) = pg_type(column.kind);
     let (table_id, place) = column.origin.unwrap_or_default();
-    Field { name: &column.name, table_id, place, type_id: datatype.oid(), size, format: format.code() }
+    let (type_id, modifier, format) = (datatype.oid(), column.modifier, format.code());
+    Field { name: &column.name, table_id, place, type_id, size, modifier, format }
 }
 
 fn text(bytes: &mut BytesMut, value: &Scalar, kind: PgType, style: &Style) {
@@ -505,10 +518,17 @@ fn numeric(bytes: &mut BytesMut, text: &str) -> Result<(), ClientError> {
 ///
 /// # Errors
 /// When they are no value of the type.
-pub(crate) fn parameter(bytes: Option<&[u8]>, kind: PgType, format: FieldFormat) -> Result<Scalar, ClientError> {
+pub(crate) fn parameter(
+    bytes: Option<&[u8]>,
+    kind: PgType,
+    format: FieldFormat,
+    encoding: Encoding,
+) -> Result<Scalar, ClientError> {
     let Some(bytes) = bytes else { return Ok(Scalar::Null) };
+    let texts = [PgType::Text, PgType::Varchar, PgType::Name, PgType::Char, PgType::Json];
     match format {
-        FieldFormat::Text => text_parameter(client_text(bytes)?, kind),
+        FieldFormat::Text => text_parameter(&encoding.read(bytes)?, kind),
+        FieldFormat::Binary if texts.contains(&kind) => Ok(Scalar::Text(encoding.read(bytes)?.into_owned())),
         FieldFormat::Binary => binary_parameter(bytes, kind),
     }
 }
@@ -663,6 +683,7 @@ mod tests {
     use super::*;
 
     const STYLE: Style = Style {
+        encoding: Encoding::Utf8,
         zone: TimeZone::UTC,
         interval: IntervalStyle::Postgres,
         bytes_escaped: false,
@@ -761,14 +782,14 @@ mod tests {
 
     #[test]
     fn parameters_are_checked() {
-        assert_eq!(parameter(Some(b" 7 "), PgType::Int4, FieldFormat::Text), Ok(Scalar::Int(7)));
+        assert_eq!(parameter(Some(b" 7 "), PgType::Int4, FieldFormat::Text, Encoding::Utf8), Ok(Scalar::Int(7)));
         for (bytes, kind, format, code) in [
             (&b"x"[..], PgType::Int8, FieldFormat::Text, SqlState::InvalidTextRepresentation),
             (b"40000", PgType::Int2, FieldFormat::Text, SqlState::NumberOutOfRange),
             (b"\xff", PgType::Text, FieldFormat::Text, SqlState::CharacterNotInRepertoire),
             (b"123", PgType::Int8, FieldFormat::Binary, SqlState::InvalidBinaryRepresentation),
         ] {
-            assert_eq!(parameter(Some(bytes), kind, format).map_err(|error| error.sqlstate), Err(code));
+            assert_eq!(parameter(Some(bytes), kind, format, Encoding::Utf8).map_err(|error| error.sqlstate), Err(code));
         }
     }
 }

@@ -5,6 +5,7 @@ mod channels;
 mod counters;
 mod decision_log;
 mod encode;
+mod encoding;
 mod error;
 mod following;
 mod live;

@@ -27,6 +27,7 @@ use crate::Console;
 use crate::channels::Notification;
 use crate::encode;
 use crate::encode::{FieldFormat, Style, field};
+use crate::encoding::Encoding;
 use crate::error::canceled;
 use crate::session::{Answer, Outcome, PortalEvent, Session};
 use line::{Ended, Failure, Line};
@@ -267,6 +268,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         let news = if self.vertica.is_some() { self.vertica_reports() } else { self.session.reports() };
         for (name, value) in news {
             parameter_status(&mut self.line.out, name, &value);
+            if name == "client_encoding" {
+                self.line.speak(Encoding::named(&value));
+            }
         }
     }
 

@@ -27,6 +27,7 @@ use crate::Console;
 use crate::asking::{Answer as PeerAnswer, Question, denied};
 use crate::channels::{Listening, Notification, Wish};
 use crate::encode::{IntervalStyle, Style};
+use crate::encoding::Encoding;
 use crate::error::aborted;
 use crate::live::{now_us, shown};
 use crate::query_log::{Keep, Running};
@@ -502,6 +503,7 @@ impl Session {
                 interval: IntervalStyle::named(&self.setting("IntervalStyle")),
                 bytes_escaped: self.setting("bytea_output") == "escape",
                 float_digits: self.setting("extra_float_digits").parse().unwrap_or(1),
+                encoding: Encoding::named(&self.setting("client_encoding")),
                 vertica: None,
             },
         }
@@ -1224,8 +1226,9 @@ impl Session {
         statement: &SqlStatement,
         parameters: &[Parameter],
     ) -> Result<QueryRows, ClientError> {
-        let snapshot = self.snapshot(statement).await?;
-        self.queries(snapshot)?.run(statement, parameters).await.map_err(|error| error.told(source))
+        let statement = switchyard_engine::with_values(statement, parameters);
+        let snapshot = self.snapshot(&statement).await?;
+        self.queries(snapshot)?.run(&statement, parameters).await.map_err(|error| error.told(source))
     }
 
     /// The parameters and columns of a statement, without running it. One that cannot be prepared has ended with that.
@@ -1269,7 +1272,7 @@ impl Session {
             (None, Statement::Function { function, typed, alias, .. }) => {
                 let name = alias.as_ref().map_or(typed, |alias| &alias.0).clone();
                 let kind = if *function == MetaFunction::HasRole { PgType::Bool } else { PgType::Varchar };
-                vec![OutputColumn { name, kind, origin: None }]
+                vec![OutputColumn { name, kind, modifier: -1, origin: None }]
             }
             _ => Vec::new(),
         };
@@ -1308,7 +1311,9 @@ pub(crate) fn columns(rows: &Rows) -> Vec<OutputColumn> {
         switchyard_engine::plan::ColumnKind::Text => PgType::Varchar,
         switchyard_engine::plan::ColumnKind::Bool => PgType::Bool,
     };
-    rows.columns.iter().map(|(name, own)| OutputColumn { name: name.clone(), kind: kind(*own), origin: None }).collect()
+    let column =
+        |(name, own): &(String, _)| OutputColumn { name: name.clone(), kind: kind(*own), modifier: -1, origin: None };
+    rows.columns.iter().map(column).collect()
 }
 
 /// Whether a statement is the one that ends the expiry of the user's own password.

@@ -100,6 +100,7 @@ states! {
     IntervalFieldOverflow = "22015",
     UndefinedParameter = "42P02",
     CharacterNotInRepertoire = "22021",
+    UntranslatableCharacter = "22P05",
     InvalidBinaryRepresentation = "22P03",
     IoError = "58030",
     TransactionResolutionUnknown = "08007",

@@ -26,7 +26,7 @@ pub use snapshot::{
 };
 pub use sql::{
     Described, Needs, OutputColumn, Parameter, PgType, PlanCache, Queries, QueryError, QueryLimits, QueryRows, Scalar,
-    TimeSetting, facts, interval_text, time_text,
+    TimeSetting, facts, interval_text, time_text, with_values,
 };
 pub use tables::pg_catalog::type_oid;
 pub use tables::{Column, Kind as ColumnKind, SEARCH_PATH, SystemTable, Visibility, all as system_tables};

@@ -20,6 +20,7 @@ mod guard;
 mod in_order;
 mod json_text;
 mod kinds;
+mod lateral;
 mod mistakes;
 mod moments;
 mod names;
@@ -35,6 +36,7 @@ mod refused;
 mod rewrite;
 mod row_values;
 mod session_functions;
+mod set_functions;
 mod subquery;
 mod wide;
 mod widths;
@@ -71,6 +73,8 @@ pub use guard::Needs;
 pub(crate) use moments::zone_named;
 pub use moments::{interval_text, time_text};
 pub use plans::{PlanCache, facts};
+pub(crate) use set_functions::SET_FUNCTIONS;
+pub use set_functions::with_values;
 
 use bounded::Budget;
 use direct::Direct;
@@ -111,6 +115,8 @@ pub struct OutputColumn {
     pub name: String,
     /// Its type.
     pub kind: PgType,
+    /// The type's modifier, as PostgreSQL tells it: a length, or digits; -1 for none.
+    pub modifier: i32,
     /// The number of the table whose column it is, and the column's place in it; none for what is computed.
     pub origin: Option<(u32, i16)>,
 }
@@ -350,6 +356,7 @@ impl Engine {
     async fn describe(&self, statement: &Statement, declared: &[Option<PgType>]) -> Result<Described, QueryError> {
         let plan = self.plan(statement).await?;
         let declared = guard::with_row_counts(statement, declared);
+        let declared = set_functions::with_arguments(statement, &declared);
         let parameters = parameters::types(&plan, &declared)?;
         // Planned again with values, since the type of `$1` itself is known only then.
         let values: Vec<_> = parameters.iter().map(|kind| cells::null_of(*kind)).collect();

@@ -20,8 +20,10 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::error::DataFusionError;
 
-pub(crate) use self::routing::{ExplainRouteError, RouteQuestion};
+pub(crate) use self::access::TEST_AUTHENTICATION;
+pub(crate) use self::routing::{EXPLAIN_ROUTE, ExplainRouteError, RouteQuestion};
 pub(crate) use self::rows::{Rows, RowsError};
+pub(crate) use self::switchyard::CATALOG_AT;
 use crate::snapshot::Snapshot;
 
 /// The type of a column.
@@ -45,6 +47,8 @@ pub enum Kind {
     Json,
     /// Text that is JSON.
     Jsonb,
+    /// An address.
+    Inet,
     /// An array of texts.
     TextArray,
     /// An array of identifiers.
@@ -88,6 +92,7 @@ impl Kind {
             Self::Char => "\"char\"",
             Self::Json => "json",
             Self::Jsonb => "jsonb",
+            Self::Inet => "inet",
             Self::TextArray => "text[]",
             Self::NameArray => "name[]",
             Self::CharArray => "\"char\"[]",
@@ -112,7 +117,9 @@ impl Kind {
             Self::Int2 => DataType::Int16,
             Self::Float4 => DataType::Float32,
             Self::Oid => DataType::UInt32,
-            Self::Varchar | Self::Text | Self::Name | Self::Char | Self::Json | Self::Jsonb => DataType::Utf8,
+            Self::Varchar | Self::Text | Self::Name | Self::Char | Self::Json | Self::Jsonb | Self::Inet => {
+                DataType::Utf8
+            }
             Self::TextArray | Self::NameArray | Self::CharArray => list(DataType::Utf8),
             Self::Int2Array | Self::Int2Vector => list(DataType::Int16),
             Self::Int4Array => list(DataType::Int32),
@@ -132,6 +139,7 @@ impl Kind {
             Self::Char => "char",
             Self::Json => "json",
             Self::Jsonb => "jsonb",
+            Self::Inet => "inet",
             Self::NameArray => "name[]",
             Self::CharArray => "char[]",
             Self::Int2Vector => "int2vector",
@@ -390,10 +398,10 @@ pub(crate) fn test_authentication_table(
     client: switchyard_catalog::AuthenticationClient,
     user: &str,
 ) -> Result<Arc<dyn datafusion::catalog::TableProvider>, DataFusionError> {
-    let mut rows = Rows::new(access::TEST_AUTHENTICATION, None);
+    let mut rows = Rows::new(TEST_AUTHENTICATION, None);
     access::test_authentication(snapshot, client, user, &mut rows)
         .map_err(|error| DataFusionError::External(Box::new(error)))?;
-    finished(access::TEST_AUTHENTICATION, rows)
+    finished(TEST_AUTHENTICATION, rows)
 }
 
 /// `explain_route(address, user, workload, database, roles)` as a table.
@@ -401,9 +409,9 @@ pub(crate) fn explain_route_table(
     snapshot: &Snapshot,
     question: &RouteQuestion,
 ) -> Result<Result<Arc<dyn datafusion::catalog::TableProvider>, DataFusionError>, ExplainRouteError> {
-    let mut rows = Rows::new(routing::EXPLAIN_ROUTE, None);
+    let mut rows = Rows::new(EXPLAIN_ROUTE, None);
     routing::explain_route(snapshot, question, &mut rows)?;
-    Ok(finished(routing::EXPLAIN_ROUTE, rows))
+    Ok(finished(EXPLAIN_ROUTE, rows))
 }
 
 /// `catalog_at(version)` as a table.
@@ -411,9 +419,16 @@ pub(crate) fn catalog_at_table(
     snapshot: &Snapshot,
     version: u64,
 ) -> Result<Arc<dyn datafusion::catalog::TableProvider>, DataFusionError> {
-    let mut rows = Rows::new(switchyard::CATALOG_AT, None);
+    let mut rows = Rows::new(CATALOG_AT, None);
     switchyard::catalog_at(snapshot, version, &mut rows).map_err(|error| DataFusionError::External(Box::new(error)))?;
-    finished(switchyard::CATALOG_AT, rows)
+    finished(CATALOG_AT, rows)
+}
+
+/// The columns of a function as a table without rows.
+pub(crate) fn without_rows(
+    columns: &'static [Column],
+) -> Result<Arc<dyn datafusion::catalog::TableProvider>, DataFusionError> {
+    finished(columns, Rows::new(columns, None))
 }
 
 /// The rows of a function as a table.

@@ -185,6 +185,10 @@ pub struct Column {
     pub name: String,
     /// Its type's id.
     pub type_id: u32,
+    /// The type's size; negative when it varies.
+    pub size: i16,
+    /// The type's modifier; -1 for none.
+    pub modifier: i32,
     binary: bool,
 }
 
@@ -559,7 +563,13 @@ fn show(message: Message) -> Result<String> {
 
 fn read_columns(body: &RowDescriptionBody) -> Result<Vec<Column>> {
     let columns = body.fields().map(|field| {
-        Ok(Column { name: field.name().to_owned(), type_id: field.type_oid(), binary: field.format() == 1 })
+        Ok(Column {
+            name: field.name().to_owned(),
+            type_id: field.type_oid(),
+            size: field.type_size(),
+            modifier: field.type_modifier(),
+            binary: field.format() == 1,
+        })
     });
     Ok(columns.collect()?)
 }

@@ -23,6 +23,8 @@ pub struct Field<'a> {
     pub type_id: u32,
     /// The type's size; negative when it varies.
     pub size: i16,
+    /// The type's modifier; -1 for none.
+    pub modifier: i32,
     /// 0 is text, 1 is binary.
     pub format: i16,
 }
@@ -87,7 +89,7 @@ pub fn row_description<'a>(out: &mut BytesMut, fields: impl ExactSizeIterator<It
         let name = text_without_zero(field.name);
         // pgwire has the table's number signed; it is the same on the wire.
         let table = field.table_id.cast_signed();
-        FieldDescription::new(name, table, field.place, field.type_id, field.size, -1, field.format)
+        FieldDescription::new(name, table, field.place, field.type_id, field.size, field.modifier, field.format)
     });
     put(out, &RowDescription::new(fields.collect()));
 }
@@ -126,7 +128,7 @@ mod tests {
         assert_eq!(written(|out| command_complete(out, "SET")), b"C\0\0\0\x08SET\0");
         assert_eq!(written(|out| parameter_description(out, &[20, 25])), b"t\0\0\0\x0e\0\x02\0\0\0\x14\0\0\0\x19");
         assert_eq!(written(|out| notification(out, 258, "c", "p")), b"A\0\0\0\x0c\0\0\x01\x02c\0p\0");
-        let field = Field { name: "a", table_id: 1259, place: 2, type_id: 20, size: 8, format: 1 };
+        let field = Field { name: "a", table_id: 1259, place: 2, type_id: 20, size: 8, modifier: -1, format: 1 };
         assert_eq!(
             written(|out| row_description(out, [field].into_iter())),
             b"T\0\0\0\x1a\0\x01a\0\0\0\x04\xeb\0\x02\0\0\0\x14\0\x08\xff\xff\xff\xff\0\x01"

@@ -75,6 +75,8 @@ sqlstates! {
     InvalidParameterValue = "22023",
     /// Bytes are no text of the encoding.
     CharacterNotInRepertoire = "22021",
+    /// A character is not in the other encoding.
+    UntranslatableCharacter = "22P05",
     /// A text is no value of the type.
     InvalidTextRepresentation = "22P02",
     /// Bytes are no value of the type.

@@ -9,6 +9,7 @@ use switchyard_wire::vertica::answer::Field;
 use switchyard_wire::vertica::value::{self, Value};
 
 use super::{FieldFormat, parameter};
+use crate::encoding::Encoding;
 
 /// How long a month is in an interval from days to seconds.
 const DAYS_A_MONTH: i64 = 30;
@@ -160,7 +161,7 @@ pub(crate) fn text_parameter(bytes: Option<&[u8]>, kind: PgType) -> Result<Scala
             ClientError::new(SqlState::InvalidTextRepresentation, "invalid input syntax for type varbinary")
                 .with_hint("Behind a backslash goes another one, or three octal digits.")
         }),
-        _ => parameter(bytes, kind, FieldFormat::Text),
+        _ => parameter(bytes, kind, FieldFormat::Text, Encoding::Utf8),
     }
 }
 

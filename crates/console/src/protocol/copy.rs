@@ -208,7 +208,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         let mut head = if binary { BINARY_HEADER } else { &[] };
         if !binary && copy.layout.header {
             let names: Vec<_> = reading.columns.iter().map(|column| Some(column.name.clone())).collect();
-            answer::copy_data(&mut self.line.out, copy.layout.line(&names).as_bytes());
+            answer::copy_data(&mut self.line.out, &self.line.encoding.written(&copy.layout.line(&names))?);
         }
         let mut count = 0_u64;
         loop {
@@ -243,7 +243,7 @@ fn data(layout: &Layout, shape: &RowShape, row: &[Scalar]) -> Result<BytesMut, C
     if layout.format == CopyFormat::Binary {
         shape.write_values(&mut bytes, row)?;
     } else {
-        bytes.put_slice(layout.line(&shape.texts(row)).as_bytes());
+        bytes.put_slice(&shape.encoding().written(&layout.line(&shape.texts(row)))?);
     }
     Ok(bytes)
 }

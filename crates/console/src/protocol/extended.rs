@@ -16,7 +16,7 @@ use super::line::Failure;
 use super::portal::{Facts, Portal, Reading, Work};
 use super::prepared::{Prepared, check_count};
 use super::statements::no_statement;
-use crate::encode::{client_text, pg_type};
+use crate::encode::pg_type;
 use crate::error::aborted;
 use crate::session::Answer;
 
@@ -25,7 +25,8 @@ pub(super) const OVERHEAD_BYTES: usize = 1_024;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     pub(super) async fn parse(&mut self, name: &[u8], text: &[u8], types: &[u32]) -> Result<(), Failure> {
-        let (name, text) = (client_text(name)?, client_text(text)?);
+        let encoding = self.line.encoding;
+        let (name, text) = (&*encoding.read(name)?, &*encoding.read(text)?);
         if name.is_empty() {
             self.statements.remove(name);
         }
@@ -65,7 +66,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     }
 
     pub(super) fn bind(&mut self, bind: &Bind<'_>) -> Result<(), Failure> {
-        let (name, statement_name) = (client_text(bind.portal)?, client_text(bind.statement)?);
+        let encoding = self.line.encoding;
+        let (name, statement_name) = (&*encoding.read(bind.portal)?, &*encoding.read(bind.statement)?);
         let statement = self.statement(statement_name)?;
         if name.is_empty() {
             self.portals.remove(name);
@@ -97,7 +99,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         if self.session.failed() && !prepared.ends_transaction {
             return Err(aborted());
         }
-        let values = prepared.values(bind, name)?;
+        let values = prepared.values(bind, name, self.line.encoding)?;
         // Other than when it was prepared, perhaps.
         let columns = self.columns_of(&prepared);
         let formats = Prepared::formats(&bind.result_formats, columns.len())?;
@@ -114,7 +116,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     }
 
     pub(super) fn describe(&mut self, target: Target, name: &[u8]) -> Result<(), Failure> {
-        let name = client_text(name)?;
+        let encoding = self.line.encoding;
+        let name = &*encoding.read(name)?;
         let (columns, formats) = match target {
             Target::Statement => {
                 let statement = self.statement(name)?;
@@ -141,7 +144,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     }
 
     pub(super) fn close(&mut self, target: Target, name: &[u8]) -> Result<(), Failure> {
-        let name = client_text(name)?;
+        let encoding = self.line.encoding;
+        let name = &*encoding.read(name)?;
         match target {
             Target::Statement => drop(self.statements.remove(name)),
             Target::Portal => drop(self.portals.remove(name)),
@@ -151,7 +155,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     }
 
     pub(super) async fn execute(&mut self, name: &[u8], rows_max: i32) -> Result<(), Failure> {
-        let name = client_text(name)?;
+        let encoding = self.line.encoding;
+        let name = &*encoding.read(name)?;
         let Some(mut portal) = self.portals.remove(name) else { return Err(no_portal(name).into()) };
         let result = self.run_portal(&mut portal, name, usize::try_from(rows_max).unwrap_or_default()).await;
         self.session.rest();

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 use crate::counters::Counters;
+use crate::encoding::Encoding;
 use crate::error::{put_error, put_notice, terminated};
 
 /// How much is read at once, in bytes.
@@ -89,6 +90,8 @@ pub(crate) struct Line<S> {
     read: BytesMut,
 
     pub(crate) out: BytesMut,
+    /// What the client's texts are in.
+    pub(crate) encoding: Encoding,
     entry: Arc<SessionEntry>,
     counters: Arc<Counters>,
     message_bytes_max: usize,
@@ -103,7 +106,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         counters: Arc<Counters>,
         message_bytes_max: usize,
     ) -> Self {
-        Self { stream, read: leftover, out: BytesMut::new(), entry, counters, message_bytes_max }
+        Self {
+            stream,
+            read: leftover,
+            out: BytesMut::new(),
+            encoding: Encoding::Utf8,
+            entry,
+            counters,
+            message_bytes_max,
+        }
     }
 
     /// The next message: its type and its body.
@@ -156,7 +167,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         }
     }
 
+    /// Goes on in an encoding.
+    pub(crate) fn speak(&mut self, encoding: Encoding) {
+        self.encoding.rewrite_messages(&mut self.out);
+        self.encoding = encoding;
+    }
+
     async fn send(&mut self) -> std::io::Result<()> {
+        self.encoding.rewrite_messages(&mut self.out);
         self.counters.sent(self.out.len());
         self.stream.write_all_buf(&mut self.out).await?;
         self.stream.flush().await

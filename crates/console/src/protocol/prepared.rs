@@ -10,6 +10,7 @@ use switchyard_wire::frontend::Bind;
 
 use super::copy::Copy;
 use crate::encode::{FieldFormat, kind_of, parameter, pg_type};
+use crate::encoding::Encoding;
 use crate::error::aborted;
 use crate::live::now_us;
 use crate::session::{Session, ends_failed_transaction};
@@ -97,11 +98,16 @@ impl Prepared {
     }
 
     /// The values of a Bind message.
-    pub(crate) fn values(&self, bind: &Bind<'_>, name: &str) -> Result<Vec<Parameter>, ClientError> {
+    pub(crate) fn values(
+        &self,
+        bind: &Bind<'_>,
+        name: &str,
+        encoding: Encoding,
+    ) -> Result<Vec<Parameter>, ClientError> {
         let kinds = &self.described.parameters;
         check_count(bind, name, kinds.len())?;
         let read = |(index, (bytes, kind)): (usize, (&Option<&[u8]>, &PgType))| {
-            parameter(*bytes, *kind, format_of(&bind.parameter_formats, index)?)
+            parameter(*bytes, *kind, format_of(&bind.parameter_formats, index)?, encoding)
         };
         let values = bind.parameters.iter().zip(kinds).enumerate().map(read).collect::<Result<_, ClientError>>()?;
         Ok(self.typed(values))

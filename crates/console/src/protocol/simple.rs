@@ -10,7 +10,7 @@ use super::Served;
 use super::copy::Copy;
 use super::line::Failure;
 use super::portal::Reading;
-use crate::encode::{FieldFormat, client_text};
+use crate::encode::FieldFormat;
 use crate::session::Answer;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
@@ -26,7 +26,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     }
 
     async fn run_all(&mut self, text: &[u8]) -> Result<(), Failure> {
-        let text = client_text(text)?;
+        let encoding = self.line.encoding;
+        let text = &*encoding.read(text)?;
         let limits = self.session.parse_limits();
         let read = self.session.console.texts.read(text, limits);
         let (source, statements) = read.map_err(switchyard_engine::ClientError::from)?;

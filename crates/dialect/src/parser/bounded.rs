@@ -6,7 +6,7 @@
 use std::any::TypeId;
 use std::cell::Cell;
 
-use sqlparser::ast::{Expr, Statement};
+use sqlparser::ast::{BinaryOperator, Expr, Statement};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -32,6 +32,22 @@ impl Bounded {
     /// Whether a limit was met. Not every reading passes the error on.
     pub fn is_exhausted(&self) -> bool {
         self.expressions_left.get() == 0 || self.statements_left.get() == 0
+    }
+}
+
+impl Bounded {
+    fn between_symmetric(&self, parser: &mut Parser, value: &Expr, negated: bool) -> Result<Expr, ParserError> {
+        let precedence = self.prec_value(Precedence::Between);
+        let low = parser.parse_subexpr(precedence)?;
+        parser.expect_keyword(Keyword::AND)?;
+        let high = parser.parse_subexpr(precedence)?;
+        let between = |low: &Expr, high: &Expr| {
+            let bounds = (Box::new(low.clone()), Box::new(high.clone()));
+            Box::new(Expr::Between { expr: Box::new(value.clone()), negated, low: bounds.0, high: bounds.1 })
+        };
+        let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
+        let either = Expr::BinaryOp { left: between(&low, &high), op, right: between(&high, &low) };
+        Ok(Expr::Nested(Box::new(either)))
     }
 }
 
@@ -61,6 +77,15 @@ impl Dialect for Bounded {
 
     fn parse_prefix(&self, _parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
         count_down(&self.expressions_left).err().map(Err)
+    }
+
+    /// `BETWEEN SYMMETRIC`, which sqlparser does not know: its bounds may come in either order.
+    fn parse_infix(&self, parser: &mut Parser, expr: &Expr, _precedence: u8) -> Option<Result<Expr, ParserError>> {
+        let negated = parser.parse_keywords(&[Keyword::NOT, Keyword::BETWEEN, Keyword::SYMMETRIC]);
+        if !negated && !parser.parse_keywords(&[Keyword::BETWEEN, Keyword::SYMMETRIC]) {
+            return None;
+        }
+        Some(self.between_symmetric(parser, expr, negated))
     }
 
     as_postgres! {

@@ -106,7 +106,7 @@ impl Piece<'_> {
         if let Some(place) = number_with_letters(&tokens, self.sql) {
             return Err(self.located(cursor, place));
         }
-        tokens = typed_texts(null_tests(tokens));
+        tokens = network_operators(typed_texts(null_tests(tokens)));
         // Later mistakes are told by these, and are about the whole text.
         for token in &mut tokens {
             token.span.start = self.origin.to_whole(token.span.start);
@@ -219,6 +219,26 @@ fn typed_texts(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         read.truncate(index);
         let colons = TokenWithSpan { token: SqlToken::DoubleColon, span: name.span };
         read.extend([token, colons, name]);
+    }
+    read
+}
+
+/// `<<=` and `>>=`, of networks, which sqlparser reads as two operators.
+fn network_operators(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut read: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let joined = match (read.last(), &token.token) {
+            (Some(before), SqlToken::Eq) if before.span.end == token.span.start => match before.token {
+                SqlToken::ShiftLeft => Some("<<="),
+                SqlToken::ShiftRight => Some(">>="),
+                _ => None,
+            },
+            _ => None,
+        };
+        match (joined, read.last_mut()) {
+            (Some(operator), Some(before)) => before.token = SqlToken::CustomBinaryOperator(operator.to_owned()),
+            _ => read.push(token),
+        }
     }
     read
 }

@@ -140,7 +140,9 @@ pub(super) fn client_encoding(text: &str) -> Result<String, Option<&'static str>
     match plain.as_str() {
         "utf8" | "unicode" => Ok("UTF8".to_owned()),
         "sqlascii" => Ok("SQL_ASCII".to_owned()),
-        _ => Err(Some("Available values: UTF8.")),
+        "latin1" | "iso88591" => Ok("LATIN1".to_owned()),
+        "win1252" | "windows1252" => Ok("WIN1252".to_owned()),
+        _ => Err(Some("Available values: UTF8, LATIN1, WIN1252, SQL_ASCII.")),
     }
 }
 

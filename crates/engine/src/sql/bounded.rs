@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringArray};
 use datafusion::arrow::compute::{cast, kernels::length::length};
-use datafusion::arrow::datatypes::{DataType, FieldRef, Int64Type};
+use datafusion::arrow::datatypes::{
+    DataType, FieldRef, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::execution::FunctionRegistry;
@@ -84,8 +86,12 @@ const BOUNDED: &[(&str, Estimate)] = &[
     ("generate_series", series),
 ];
 
-/// The numbers from the first to the second argument by steps of the third.
+/// The numbers from the first to the second argument by steps of the third; or the moments.
 fn series(arguments: &[ColumnarValue]) -> Result<u64, DataFusionError> {
+    if matches!(arguments.first().map(ColumnarValue::data_type), Some(DataType::Timestamp(..))) {
+        let moments = [nanoseconds(arguments, 0)?, nanoseconds(arguments, 1)?, nanoseconds(arguments, 2)?];
+        return per_row(moments, |[start, stop, step]| ((stop - start).abs() / step.abs().max(1.0) + 1.0) * 8.0);
+    }
     let (one, two) = (signed(arguments, 0)?, signed(arguments, 1)?);
     match arguments.len() {
         0 | 1 => per_row([one], |[stop]| stop.abs() * 8.0),
@@ -137,6 +143,25 @@ fn signed(arguments: &[ColumnarValue], index: usize) -> Result<Vec<f64>, DataFus
         return Err(DataFusionError::NotImplemented("a series of this type in an expression".to_owned()));
     }
     Ok(values(cast(&array, &DataType::Int64)?.as_primitive::<Int64Type>()))
+}
+
+/// Moments and lengths of time in nanoseconds, about.
+fn nanoseconds(arguments: &[ColumnarValue], index: usize) -> Result<Vec<f64>, DataFusionError> {
+    const DAY: f64 = 86_400e9;
+    let Some(array) = array(arguments, index)? else { return Ok(Vec::new()) };
+    match array.data_type() {
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let length = |value: Option<IntervalMonthDayNano>| {
+                let value = value.unwrap_or_default();
+                f64::from(value.months) * 28.0 * DAY + f64::from(value.days) * DAY + value.nanoseconds as f64
+            };
+            Ok(array.as_primitive::<IntervalMonthDayNanoType>().iter().map(length).collect())
+        }
+        _ => {
+            let moments = cast(&array, &DataType::Timestamp(TimeUnit::Nanosecond, None))?;
+            Ok(values(cast(&moments, &DataType::Int64)?.as_primitive::<Int64Type>()))
+        }
+    }
 }
 
 fn values(numbers: &Int64Array) -> Vec<f64> {

@@ -64,7 +64,9 @@ pub(super) fn typed(mut call: ScalarFunction, schema: &DFSchema, typer: &Typer<'
     }
     match name.as_str() {
         "coalesce" | "greatest" | "least" => {
+            let shared = common::shared(&call.args, schema);
             call.args = common::matched(call.args, &name.to_uppercase(), schema, typer)?;
+            return Ok(common::called(Expr::ScalarFunction(call), shared));
         }
         "nullif" => {
             if let [one, other] = kinds.as_slice() {
@@ -83,10 +85,18 @@ pub(super) fn typed(mut call: ScalarFunction, schema: &DFSchema, typer: &Typer<'
             };
             return Ok(Expr::Literal(ScalarValue::Utf8(Some(kind)), None));
         }
-        "make_array" => call.args = common::matched(call.args, "ARRAY", schema, typer)?,
+        "make_array" => {
+            let shared = common::shared(&call.args, schema);
+            call.args = common::matched(call.args, "ARRAY", schema, typer)?;
+            let items = shared.map(|item| super::kinds::array_of(&item));
+            return Ok(common::called(Expr::ScalarFunction(call), items));
+        }
         "concat" | "concat_ws" => call.args = printed(call.args, &kinds, typer),
         "array_length" | "cardinality" | "array_position" | "array_ndims" => {
             return Ok(cast(Expr::ScalarFunction(call), DataType::Int32));
+        }
+        "generate_series" if kinds.iter().any(|kind| is_moment(kind.data_type())) => {
+            return Ok(moments(call, &kinds, typer));
         }
         "generate_series" | "range" if kinds.iter().all(|kind| is_narrow(kind.data_type())) => {
             let list = DataType::List(Arc::new(Field::new_list_field(DataType::Int32, true)));
@@ -99,6 +109,27 @@ pub(super) fn typed(mut call: ScalarFunction, schema: &DFSchema, typer: &Typer<'
         _ => {}
     }
     Ok(Expr::ScalarFunction(call))
+}
+
+fn is_moment(kind: &DataType) -> bool {
+    matches!(kind, DataType::Timestamp(..) | DataType::Date32)
+}
+
+/// A series of moments: of days, too, they are points in time.
+fn moments(mut call: ScalarFunction, kinds: &[Field], typer: &Typer<'_>) -> Expr {
+    let civil = kinds.iter().any(|kind| matches!(kind.data_type(), DataType::Timestamp(_, None)));
+    let own = if civil { super::kinds::timestamp() } else { super::kinds::timestamptz() };
+    let (moment, step) = (Field::new("", own.clone(), true), Field::new("", super::kinds::interval(), true));
+    let arguments = std::mem::take(&mut call.args).into_iter().zip(kinds).enumerate();
+    call.args = arguments
+        .map(|(index, (argument, kind))| match kind.data_type() {
+            kind if index == 2 && is_text(kind) => typer.beside(argument, Some(&step)),
+            _ if index == 2 => argument,
+            kind if *kind == own => argument,
+            _ => Convert::of(argument, kind, &moment, typer.current),
+        })
+        .collect();
+    cast(Expr::ScalarFunction(call), DataType::List(Arc::new(Field::new_list_field(own, true))))
 }
 
 fn is_narrow(kind: &DataType) -> bool {

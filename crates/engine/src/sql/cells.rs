@@ -150,6 +150,17 @@ pub(super) fn pg_type(field: &Field) -> PgType {
     }
 }
 
+/// What PostgreSQL tells of a type besides its number: how long its texts may be, how many digits its numbers have.
+pub(super) fn modifier(field: &Field) -> i32 {
+    let told = super::kinds::length(field).and_then(|told| i32::try_from(told).ok());
+    let Some(told) = told else { return -1 };
+    match field.data_type() {
+        DataType::Timestamp(..) | DataType::Time64(_) | DataType::Interval(_) => told,
+        // PostgreSQL counts the bytes of a length.
+        _ => told.saturating_add(4),
+    }
+}
+
 /// What the field itself says of its PostgreSQL type, where several look alike to DataFusion.
 fn told(field: &Field) -> &str {
     field.metadata().get(PG_TYPE).map_or("", String::as_str)

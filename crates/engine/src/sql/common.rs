@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::error::{QueryError, not_boolean};
 use super::functions::arithmetic::QUOTIENT;
+use super::functions::tagged::tagged;
 use super::kinds::{self, is_text, name_of};
 use super::places::Subject;
 use super::widths::{Result, Typer, cast, field_of, is_unknown};
@@ -70,6 +71,40 @@ pub(super) fn matched(expressions: Vec<Expr>, what: &str, schema: &DFSchema, typ
     Ok(expressions.into_iter().map(|one| typer.beside(one, read.as_ref())).collect())
 }
 
+/// The type that all of these texts have by its name, where it is not `text`; literals in quotes take that of the others.
+pub(super) fn shared(expressions: &[Expr], schema: &DFSchema) -> Option<Field> {
+    let mut shared: Option<Field> = None;
+    for expression in expressions {
+        let kind = field_of(expression, schema).ok()?;
+        if is_unknown(expression) || kind.data_type().is_null() {
+            continue;
+        }
+        let named = is_text(kind.data_type()) && !matches!(kinds::tag(&kind), "" | "text");
+        match &shared {
+            _ if !named => return None,
+            None => shared = Some(kinds::tagged(kind.data_type().clone(), kinds::tag(&kind), length_of(&kind))),
+            Some(other) if kinds::tag(other) != kinds::tag(&kind) => return None,
+            Some(other) if kinds::length(other) != kinds::length(&kind) => {
+                shared = Some(kinds::tagged(kind.data_type().clone(), kinds::tag(&kind), None));
+            }
+            Some(_) => {}
+        }
+    }
+    shared
+}
+
+fn length_of(kind: &Field) -> Option<u64> {
+    kinds::length(kind).and_then(|length| u64::try_from(length).ok())
+}
+
+/// An expression by the name of the type that it was made of.
+pub(super) fn called(expression: Expr, kind: Option<Field>) -> Expr {
+    match kind {
+        Some(kind) => tagged(expression, kind),
+        None => expression,
+    }
+}
+
 pub(super) fn case(mut case: Case, schema: &DFSchema, typer: &Typer<'_>) -> Result<Expr> {
     if case.expr.is_none() {
         for (condition, _) in &case.when_then_expr {
@@ -88,6 +123,7 @@ pub(super) fn case(mut case: Case, schema: &DFSchema, typer: &Typer<'_>) -> Resu
     let mut results: Vec<Expr> = case.else_expr.iter().map(|result| result.as_ref().clone()).collect();
     let has_else = !results.is_empty();
     results.extend(case.when_then_expr.iter().map(|(_, result)| result.as_ref().clone()));
+    let shared = shared(&results, schema);
     let mut results = matched(results, "CASE", schema, typer)?.into_iter();
     if has_else {
         case.else_expr = results.next().map(Box::new);
@@ -95,7 +131,7 @@ pub(super) fn case(mut case: Case, schema: &DFSchema, typer: &Typer<'_>) -> Resu
     for ((_, result), read) in case.when_then_expr.iter_mut().zip(results) {
         **result = read;
     }
-    Ok(Expr::Case(case))
+    Ok(called(Expr::Case(case), shared))
 }
 
 /// The inputs of a UNION, literals in quotes read as what stands in the same place of the others.

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::error::QueryError;
-use super::kinds::{is_text, length, name_of, tag};
+use super::kinds::{interval_digits, is_text, length, name_of, tag};
 use super::moments::{self, DAY_US, Interval, invalid};
 use super::{Current, current, json_text, printed};
 use crate::error::SqlState;
@@ -184,7 +184,19 @@ pub(super) fn convert(value: &ScalarValue, from: &Field, to: &Field, place: &Pla
         DataType::Boolean => Ok(ScalarValue::Boolean(Some(whole_of(value)? != 0))),
         DataType::Float32 | DataType::Float64 => float(value, to),
         kind if kind.is_decimal() => decimal(&printed::digits(value)?, to),
-        _ => moment(value, to, place),
+        _ => Ok(shortened(moment(value, to, place)?, to)),
+    }
+}
+
+/// An interval with no more digits of its seconds than its type has.
+fn shortened(value: ScalarValue, to: &Field) -> ScalarValue {
+    match (value, interval_digits(to)) {
+        (ScalarValue::IntervalMonthDayNano(Some(value)), Some(digits)) => {
+            let nanoseconds = cut(value.nanoseconds / 1_000, Some(digits)).saturating_mul(1_000);
+            let value = IntervalMonthDayNanoType::make_value(value.months, value.days, nanoseconds);
+            ScalarValue::IntervalMonthDayNano(Some(value))
+        }
+        (value, _) => value,
     }
 }
 
@@ -243,7 +255,11 @@ fn read(text: &str, to: &Field, place: &Place) -> Result<ScalarValue> {
         DataType::Time64(_) => {
             ScalarValue::Time64Microsecond(Some(cut(moments::read_time(text, *now, zone)?, length(to))))
         }
-        DataType::Interval(_) => interval_value(moments::read_interval(text)?),
+        DataType::Interval(_) => {
+            let interval = moments::read_interval(text)?;
+            let microseconds = cut(interval.microseconds, interval_digits(to));
+            interval_value(Interval { microseconds, ..interval })
+        }
         DataType::Binary => ScalarValue::Binary(Some(bytes(text)?)),
         DataType::List(item) => items(text, item, place)?,
         _ => match tag(to) {

@@ -301,7 +301,9 @@ fn null_like(expression: &Expr, sources: &[(String, &'static SystemTable)]) -> E
         Some(Kind::Int4) => DataType::Integer(None),
         Some(Kind::Int2) => DataType::SmallInt(None),
         Some(Kind::Oid) => DataType::IntUnsigned(None),
-        Some(Kind::Varchar | Kind::Text | Kind::Name | Kind::Char | Kind::Json | Kind::Jsonb) => DataType::Text,
+        Some(Kind::Varchar | Kind::Text | Kind::Name | Kind::Char | Kind::Json | Kind::Jsonb | Kind::Inet) => {
+            DataType::Text
+        }
         _ => return null,
     };
     Expr::Cast { kind: CastKind::Cast, expr: Box::new(null), data_type, array: false, format: None }

@@ -7,7 +7,7 @@ use switchyard_dialect::MetaFunction;
 use thiserror::Error;
 
 use super::places::Subject;
-use super::rewrite::GIVE_ROWS;
+use super::rewrite::gives_rows;
 use super::{TimeLimit, TimeSetting};
 use crate::error::{ClientError, SqlState};
 
@@ -292,6 +292,22 @@ fn arrow(error: &ArrowError) -> QueryError {
     }
 }
 
+/// Functions of PostgreSQL's that clients call, and that need what is not here: whole rows as values, arrays of rows.
+const NOT_HERE: [&str; 12] = [
+    "array_to_json",
+    "json_agg",
+    "json_each",
+    "json_object_agg",
+    "jsonb_agg",
+    "jsonb_object_agg",
+    "pg_sleep",
+    "regexp_matches",
+    "regexp_split_to_table",
+    "row_to_json",
+    "to_json",
+    "to_jsonb",
+];
+
 /// What can be called, but not like this; or what nobody knows.
 fn invalid_function(name: &str) -> QueryError {
     match MetaFunction::named(name) {
@@ -302,7 +318,7 @@ fn invalid_function(name: &str) -> QueryError {
                 format!("function {0} can only be called alone, as SELECT {0}(...)", function.name()),
             )
         },
-        None if GIVE_ROWS.contains(&name) => QueryError {
+        None if gives_rows(name) => QueryError {
             hint: Some(format!("SELECT * FROM {name}(...) reads them.")),
             ..QueryError::new(
                 SqlState::FeatureNotSupported,
@@ -310,6 +326,10 @@ fn invalid_function(name: &str) -> QueryError {
             )
         }
         .about(Subject::Function(name.to_owned())),
+        None if NOT_HERE.contains(&name) => {
+            QueryError::new(SqlState::FeatureNotSupported, format!("function {name} is not supported"))
+                .about(Subject::Function(name.to_owned()))
+        }
         None => QueryError {
             hint: crate::nearest(name, MetaFunction::ALL.iter().map(|function| function.name()))
                 .map(|near| format!("Perhaps you meant the function {near}.")),

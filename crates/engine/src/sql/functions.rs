@@ -6,6 +6,7 @@ mod from_char;
 pub(super) mod networks;
 pub(super) mod null_within;
 pub(super) mod plain;
+pub(super) mod tagged;
 pub(super) mod temporal;
 mod to_char;
 
@@ -23,7 +24,7 @@ use crate::snapshot::Snapshot;
 /// Whether a function stands for an operator or a cast.
 pub(super) fn is_operator(name: &str) -> bool {
     let words = ["plus", "minus", "times", "divided by", "modulo", "length of interval", "order of address"];
-    words.contains(&name) || ["value of jsonb", "convert", "rounded", "||"].contains(&name)
+    words.contains(&name) || ["value of jsonb", "convert", "rounded", "tagged", "||"].contains(&name)
 }
 
 /// What `version()` answers: drivers look for the word PostgreSQL and a number behind it.
@@ -46,19 +47,9 @@ pub(super) fn register(context: &SessionContext, current_snapshot: &Current) {
         context.register_udf(create_udf(name, vec![], DataType::Utf8, Volatility::Stable, function));
     };
     text("version", |_| Some(VERSION.to_owned()));
-    text("current_database", |snapshot| Some(snapshot.catalog.database().name.to_string()));
-    text("current_catalog", |snapshot| Some(snapshot.catalog.database().name.to_string()));
-    text("current_user", user);
-    text("session_user", user);
-    text("user", user);
-    text("current_role", user);
     text("current_session", |snapshot| Some(snapshot.session.session_id.clone()));
     let seen = Arc::clone(current_snapshot);
     let pid: ScalarFunctionImplementation =
         Arc::new(move |_| Ok(ColumnarValue::Scalar(ScalarValue::Int32(Some(current(&seen).session.process_id)))));
     context.register_udf(create_udf("pg_backend_pid", vec![], DataType::Int32, Volatility::Stable, pid));
-}
-
-fn user(snapshot: &Snapshot) -> Option<String> {
-    snapshot.catalog.users().find(snapshot.session.user_id).map(|user| user.name.to_string())
 }

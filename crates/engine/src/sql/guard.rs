@@ -145,14 +145,7 @@ impl Visitor for Calls<'_> {
     type Break = ();
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-        if let TableFactor::Table { name, args: Some(arguments), .. } = factor
-            && last_part(name).is_some_and(|name| name.eq_ignore_ascii_case("catalog_at"))
-            && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))] = arguments.args.as_slice()
-            && let Value::Number(number, _) = &value.value
-            && let Ok(version) = number.to_string().parse()
-        {
-            self.0.insert(version);
-        }
+        self.0.extend(super::set_functions::version_of(factor));
         ControlFlow::Continue(())
     }
 
@@ -354,7 +347,10 @@ impl VisitorMut for Rewriter {
         if let TableFactor::Derived { subquery, .. } = factor {
             super::names::name_columns(subquery);
         }
-        ControlFlow::Continue(())
+        match super::set_functions::arrange(factor) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<QueryError> {

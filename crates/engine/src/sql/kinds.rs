@@ -5,13 +5,13 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::planner::TypePlanner;
-use sqlparser::ast::{CharacterLength, DataType as SqlType, ObjectName, TimezoneInfo};
+use sqlparser::ast::{CharacterLength, DataType as SqlType, ExactNumberInfo, ObjectName, TimezoneInfo};
 
 use super::error::undefined_type;
 use super::guard::last_part;
 use crate::tables::PG_TYPE;
 
-/// How long a text may be, or how many digits a second may have.
+/// How long a text may be, or how many digits a second may have; of numbers and intervals, PostgreSQL's modifier of the type.
 pub(super) const LENGTH: &str = "length";
 
 /// The zone that points in time are kept in.
@@ -76,12 +76,44 @@ impl TypePlanner for Types {
                 tagged(if zoned { timestamptz() } else { timestamp() }, "", *digits)
             }
             SqlType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => tagged(time(), "", *digits),
-            SqlType::Interval { .. } => tagged(interval(), "", None),
+            SqlType::Interval { precision, .. } => tagged(interval(), "", precision.map(|digits| ALL_FIELDS | digits)),
+            SqlType::Numeric(digits) | SqlType::Decimal(digits) | SqlType::Dec(digits) => match numeric(digits) {
+                Some(field) => field,
+                None => return Ok(None),
+            },
             SqlType::Custom(name, _) => custom(name)?,
             _ => return Ok(None),
         };
         Ok(Some(Arc::new(field)))
     }
+}
+
+/// An array of a type that is told by its tag.
+pub(super) fn array_of(item: &Field) -> Field {
+    let told = format!("{}[]", tag(item));
+    let length = length(item).and_then(|length| u64::try_from(length).ok());
+    let list = DataType::List(Arc::new(Field::new_list_field(item.data_type().clone(), true)));
+    tagged(list, &told, length)
+}
+
+/// Of an interval that keeps all its fields.
+const ALL_FIELDS: u64 = 0x7fff << 16;
+
+/// How many digits the seconds of an interval may have.
+pub(super) fn interval_digits(field: &Field) -> Option<usize> {
+    length(field).map(|told| told & 0xffff)
+}
+
+/// A number with so many digits; none without, or where they are more than are kept.
+fn numeric(digits: &ExactNumberInfo) -> Option<Field> {
+    let (precision, scale) = match digits {
+        ExactNumberInfo::Precision(precision) => (*precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, u64::try_from(*scale).ok()?),
+        ExactNumberInfo::None => return None,
+    };
+    let kind = DataType::Decimal128(u8::try_from(precision).ok()?, i8::try_from(scale).ok()?);
+    (1..=38).contains(&precision).then_some(())?;
+    (scale <= precision).then(|| tagged(kind, "", Some(precision << 16 | scale)))
 }
 
 fn custom(name: &ObjectName) -> Result<Field, DataFusionError> {

@@ -8,7 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::OutputColumn;
-use super::cells::pg_type;
+use super::cells::{modifier, pg_type};
 use super::empty::{is_expression, sources};
 use super::guard::outer_select;
 use crate::tables::SystemTable;
@@ -33,7 +33,7 @@ pub(super) fn columns(statement: &Statement, schema: &DFSchema) -> Vec<OutputCol
                 Some(name) => name.clone(),
                 None => shown(field.name()).to_owned(),
             };
-            OutputColumn { name, kind: pg_type(field), origin: origins.of(index, schema) }
+            OutputColumn { name, kind: pg_type(field), modifier: modifier(field), origin: origins.of(index, schema) }
         })
         .collect()
 }
@@ -120,7 +120,10 @@ fn name_of(expression: &Expr) -> Option<String> {
         Expr::Interval(_) => Some("interval".to_owned()),
         Expr::AtTimeZone { .. } => Some("timezone".to_owned()),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
-        Expr::Case { else_result: Some(result), .. } => Some(name_of(result).unwrap_or_else(|| "case".to_owned())),
+        // A type is no name for the whole.
+        Expr::Case { else_result: Some(result), .. } if !named_by_type(result) => {
+            Some(name_of(result).unwrap_or_else(|| "case".to_owned()))
+        }
         Expr::Case { .. } => Some("case".to_owned()),
         Expr::Exists { negated: false, .. } => Some("exists".to_owned()),
         Expr::Subquery(query) => outer_select(query)
@@ -142,12 +145,25 @@ fn name_of(expression: &Expr) -> Option<String> {
     }
 }
 
+/// Whether an expression is called by its type for want of a better name.
+fn named_by_type(expression: &Expr) -> bool {
+    match expression {
+        Expr::Cast { expr, .. } => name_of(expr).is_none() || named_by_type(expr),
+        Expr::TypedString(_) | Expr::Interval(_) => true,
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => named_by_type(inner),
+        _ => false,
+    }
+}
+
 /// PostgreSQL's own name of a type, which a cast without a better name is called.
 fn type_name(written: &str) -> String {
     let word = written.to_lowercase();
-    let word = word.split(['(', '[']).next().unwrap_or_default().trim().trim_matches('"');
+    let word = word.split(['(', '[']).next().unwrap_or_default().trim();
+    let quoted = word.starts_with('"');
+    let word = word.trim_matches('"');
     let word = word.strip_prefix("pg_catalog.").unwrap_or(word);
     match word {
+        "char" | "character" if !quoted => "bpchar",
         "int" | "integer" => "int4",
         "bigint" => "int8",
         "smallint" => "int2",
@@ -155,7 +171,7 @@ fn type_name(written: &str) -> String {
         "double precision" | "double" => "float8",
         "real" => "float4",
         "varchar" | "character varying" => "varchar",
-        "decimal" => "numeric",
+        "decimal" | "dec" => "numeric",
         "timestamp with time zone" => "timestamptz",
         "timestamp without time zone" => "timestamp",
         other => other,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::{CatalogProvider, SchemaProvider, Session, TableFunctionImpl, TableProvider};
 use datafusion::common::{ScalarValue, internal_err, plan_err};
 use datafusion::datasource::TableType;
@@ -19,6 +19,7 @@ use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream};
 use switchyard_catalog::AuthenticationClient;
 use url::Url;
 
+use super::set_functions::{Given, given, without_rows};
 use super::{Current, current};
 use crate::error::{AS_SUPERUSER, ClientError, SqlState};
 use crate::rights::may_call;
@@ -187,7 +188,15 @@ impl TableFunctionImpl for CatalogAt {
         &self,
         args: datafusion::catalog::TableFunctionArgs<'_, '_>,
     ) -> Result<Arc<dyn TableProvider>, DataFusionError> {
-        let [Expr::Literal(ScalarValue::Int64(Some(version)), _)] = args.exprs() else {
+        let given = match given("catalog_at", &args)? {
+            Given::Values(given) => given,
+            Given::Later => return without_rows("catalog_at"),
+        };
+        let version = match given.as_slice() {
+            [version] => version.cast_to(&DataType::Int64).ok(),
+            _ => None,
+        };
+        let Some(ScalarValue::Int64(Some(version))) = version else {
             return Err(DataFusionError::External(Box::new(QueryError {
                 hint: Some("For example: catalog_at(7); switchyard.catalog_history lists the versions.".to_owned()),
                 ..QueryError::new(SqlState::InvalidParameterValue, "catalog_at takes one integer: a catalog version")
@@ -197,9 +206,8 @@ impl TableFunctionImpl for CatalogAt {
         if !may_call("catalog_at", &snapshot) {
             return Err(DataFusionError::External(Box::new(Forbidden { kind: "function", name: "catalog_at" })));
         }
-        let kept = u64::try_from(*version).ok().filter(|version| snapshot.versions.contains_key(version));
-        let kept =
-            kept.ok_or_else(|| DataFusionError::External(Box::new(super::error::NoVersion { version: *version })))?;
+        let kept = u64::try_from(version).ok().filter(|version| snapshot.versions.contains_key(version));
+        let kept = kept.ok_or_else(|| DataFusionError::External(Box::new(super::error::NoVersion { version })))?;
         tables::catalog_at_table(&snapshot, kept)
     }
 }
@@ -234,9 +242,11 @@ impl TableFunctionImpl for TestAuthentication {
             let name = "test_authentication";
             return Err(DataFusionError::External(Box::new(Forbidden { kind: "function", name })));
         }
-        let [Expr::Literal(address, _), Expr::Literal(user, _), Expr::Literal(ScalarValue::Boolean(Some(tls)), _)] =
-            args.exprs()
-        else {
+        let given = match given("test_authentication", &args)? {
+            Given::Values(given) => given,
+            Given::Later => return without_rows("test_authentication"),
+        };
+        let [address, user, ScalarValue::Boolean(Some(tls))] = given.as_slice() else {
             return Err(mistaken("test_authentication takes an address, a user's name and a boolean".to_owned()));
         };
         let address = match (address, address.try_as_str().flatten()) {
@@ -266,14 +276,13 @@ const EXPLAIN_ROUTE_HINT: &str = "For example: explain_route('10.8.3.7', 'mira',
                                   'etl, qa') may follow, and what is NULL is left open.";
 
 /// What the arguments of `explain_route` ask.
-fn route_question(arguments: &[Expr]) -> Result<RouteQuestion, String> {
+fn route_question(arguments: &[ScalarValue]) -> Result<RouteQuestion, String> {
     let text = |index: usize| match arguments.get(index) {
         None => Ok(None),
-        Some(Expr::Literal(value, _)) if value.is_null() => Ok(None),
-        Some(Expr::Literal(value, _)) => {
+        Some(value) if value.is_null() => Ok(None),
+        Some(value) => {
             value.try_as_str().flatten().map(|text| Some(text.to_owned())).ok_or("explain_route takes texts")
         }
-        Some(_) => Err("explain_route takes constants"),
     };
     if !(1..=5).contains(&arguments.len()) {
         return Err("explain_route takes an address and up to four texts".to_owned());
@@ -309,7 +318,11 @@ impl TableFunctionImpl for ExplainRoute {
         &self,
         args: datafusion::catalog::TableFunctionArgs<'_, '_>,
     ) -> Result<Arc<dyn TableProvider>, DataFusionError> {
-        let question = route_question(args.exprs()).map_err(|message| {
+        let given = match given("explain_route", &args)? {
+            Given::Values(given) => given,
+            Given::Later => return without_rows("explain_route"),
+        };
+        let question = route_question(&given).map_err(|message| {
             let hint = Some(EXPLAIN_ROUTE_HINT.to_owned());
             DataFusionError::External(Box::new(QueryError {
                 hint,

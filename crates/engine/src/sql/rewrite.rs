@@ -13,6 +13,7 @@ use sqlparser::ast::{
 };
 
 use super::session_functions::CURRENT_SETTING;
+use super::set_functions::SET_FUNCTIONS;
 use super::subquery::ARRAY;
 use super::{empty, guard, quantified};
 use crate::tables::pg_catalog::set_named;
@@ -91,6 +92,11 @@ impl VisitorMut for Rewriter {
                 quantified::all(*left, operator(compare_op), array_literal(*right))
             }
             Expr::UnaryOp { op: UnaryOperator::Minus, expr } => minus_first(*expr),
+            // The planner has no `~x`.
+            Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr } => {
+                let ones = Box::new(Expr::value(Value::Number("-1".to_owned(), false)));
+                nested(Expr::BinaryOp { left: ones, op: BinaryOperator::PGBitwiseXor, right: Box::new(nested(*expr)) })
+            }
             Expr::Identifier(name) if is_session_word(&name) => call(&name.value.to_lowercase(), Vec::new()),
             other => other,
         };
@@ -106,6 +112,7 @@ impl VisitorMut for Rewriter {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         spread_series(select);
+        super::lateral::mark_functions(select);
         ControlFlow::Continue(())
     }
 
@@ -346,6 +353,14 @@ fn operator(operator: BinaryOperator) -> BinaryOperator {
 
 fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     let op = operator(op);
+    if let BinaryOperator::Custom(own) = &op
+        && let Some((_, function)) = NETWORK_OPERATORS.iter().find(|(written, _)| written == own)
+    {
+        return call(function, vec![left, right]);
+    }
+    if let Some(function) = network_shift(&op, &left, &right) {
+        return call(function, vec![left, right]);
+    }
     let (left, right) = if op == BinaryOperator::StringConcat { (shown(left), shown(right)) } else { (left, right) };
     match right {
         // `a ^ -b ^ c` is read as `a ^ -(b ^ c)`, which is `a ^ (-b ^ c)` now.
@@ -357,6 +372,27 @@ fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
         right => Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) },
     }
 }
+
+/// The function of a shift, where a side is written as an address: only networks have it then.
+fn network_shift(op: &BinaryOperator, left: &Expr, right: &Expr) -> Option<&'static str> {
+    let function = match op.to_string().as_str() {
+        "<<" => "network_sub",
+        ">>" => "network_sup",
+        _ => return None,
+    };
+    (is_address(left) || is_address(right)).then_some(function)
+}
+
+fn is_address(expression: &Expr) -> bool {
+    match expression {
+        Expr::Nested(inner) => is_address(inner),
+        Expr::Cast { data_type, .. } => matches!(type_name(data_type).as_str(), "inet" | "cidr"),
+        _ => false,
+    }
+}
+
+/// Operators that only networks have, and PostgreSQL's functions behind them.
+const NETWORK_OPERATORS: [(&str, &str); 2] = [("<<=", "network_subeq"), (">>=", "network_supeq")];
 
 /// Words that are calls without parentheses.
 fn is_session_word(name: &Ident) -> bool {
@@ -505,10 +541,14 @@ fn count_rows(factor: &mut TableFactor, mut alias: TableAlias) {
         }
         alias.columns.push(column(Ident::new("ordinality")));
     }
+    let lateral = match &*factor {
+        TableFactor::UNNEST { array_exprs, .. } => array_exprs.iter().any(super::lateral::takes_columns),
+        _ => false,
+    };
     let inner = format!("SELECT *, row_number() OVER () AS ordinality FROM {factor}");
     let parsed = sqlparser::parser::Parser::new(&sqlparser::dialect::PostgreSqlDialect {});
     let Ok(subquery) = parsed.try_with_sql(&inner).and_then(|mut parser| parser.parse_query()) else { return };
-    *factor = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
+    *factor = TableFactor::Derived { lateral, subquery, alias: Some(alias), sample: None };
 }
 
 /// `ARRAY(SELECT ...)`, which is parsed as a function of a query.
@@ -520,9 +560,10 @@ fn array_subquery(function: Function) -> Expr {
     }
 }
 
-/// The functions that DataFusion takes as tables.
-pub(super) const GIVE_ROWS: &[&str] =
-    &["catalog_at", "explain_route", "generate_series", "range", "test_authentication"];
+/// Whether DataFusion takes a function as a table.
+pub(super) fn gives_rows(name: &str) -> bool {
+    ["generate_series", "range"].contains(&name) || SET_FUNCTIONS.iter().any(|function| function.name == name)
+}
 
 /// A function in FROM whose rows are declared as those of a table.
 fn set_as_table(factor: &mut TableFactor) {
@@ -576,9 +617,7 @@ fn name_values(factor: &mut TableFactor) {
                 Some(vec![call("generate_series", values)])
             }
             // Any other function gives one row.
-            (other, Some(values)) if !GIVE_ROWS.contains(&other) => {
-                Some(vec![call("make_array", vec![call(other, values)])])
-            }
+            (other, Some(values)) if !gives_rows(other) => Some(vec![call("make_array", vec![call(other, values)])]),
             _ => None,
         };
         if let Some(array_exprs) = array_exprs {

@@ -7,13 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use datafusion::arrow::array::{Array, ListArray, RecordBatch, StructArray, new_empty_array};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::compute::{cast, concat};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, ScalarValue};
 use datafusion::error::DataFusionError;
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
-use datafusion::logical_expr::expr::{Exists, InSubquery, ScalarFunction};
+use datafusion::logical_expr::expr::{Case, Exists, InSubquery, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
@@ -23,6 +26,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::collect;
 
 use super::error::QueryError;
+use super::kinds::{array_of, is_text, tag};
 use crate::error::SqlState;
 
 /// The function that `ARRAY(SELECT ...)` is written as for the planner.
@@ -32,7 +36,14 @@ pub(super) const ARRAY: &str = "__array";
 pub(super) fn run_apart(plan: LogicalPlan, runner: &Runner) -> Result<Transformed<LogicalPlan>, DataFusionError> {
     plan.transform_up(|node| {
         let filter = matches!(node, LogicalPlan::Filter(_));
-        rewritten(node, |expression| apart(expression, filter, runner))
+        let node = match node {
+            LogicalPlan::Join(join) => match super::lateral::run_apart(join, runner)? {
+                Ok(run) => return Ok(Transformed::yes(run)),
+                Err(join) => LogicalPlan::Join(join),
+            },
+            node => node,
+        };
+        rewritten(node, |expression| apart(expression, filter, None, runner))
     })
 }
 
@@ -66,9 +77,15 @@ pub(super) fn rewritten(
     Ok(Transformed::new(data, changed, TreeNodeRecursion::Continue))
 }
 
-/// Replaces one subquery; those inside of it come when it is run.
-fn apart(expression: Expr, filter: bool, runner: &Runner) -> Result<Transformed<Expr>, DataFusionError> {
+/// Replaces one subquery; those inside of it come when it is run. It is run for the rows only for which `guard` is true.
+fn apart(
+    expression: Expr,
+    filter: bool,
+    guard: Option<&Expr>,
+    runner: &Runner,
+) -> Result<Transformed<Expr>, DataFusionError> {
     let replaced = |expression| Transformed::new(expression, true, TreeNodeRecursion::Jump);
+    let call = |subquery: &Subquery, mode, wanted, runner: &Runner| call(subquery, mode, wanted, guard, runner);
     Ok(match expression {
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == ARRAY => match args.as_slice() {
             [Expr::ScalarSubquery(subquery)] => replaced(call(subquery, Mode::Array, None, runner)),
@@ -93,8 +110,30 @@ fn apart(expression: Expr, filter: bool, runner: &Runner) -> Result<Transformed<
             let contains = call(&subquery, Mode::In, Some(*expr), runner);
             replaced(if negated { Expr::Not(Box::new(contains)) } else { contains })
         }
+        Expr::Case(case) if guard.is_none() => guarded(case, filter, runner)?,
         other => Transformed::no(other),
     })
+}
+
+/// A CASE whose results are computed where they are wanted.
+fn guarded(mut case: Case, filter: bool, runner: &Runner) -> Result<Transformed<Expr>, DataFusionError> {
+    let has_subquery = |expression: &Expr| {
+        expression.exists(|part| Ok(matches!(part, Expr::ScalarSubquery(_) | Expr::Exists(_) | Expr::InSubquery(_))))
+    };
+    for (when, then) in &mut case.when_then_expr {
+        if !has_subquery(then)? || has_subquery(when)? {
+            continue;
+        }
+        let condition = match &case.expr {
+            Some(operand) if has_subquery(operand)? => continue,
+            Some(operand) => operand.as_ref().clone().eq(when.as_ref().clone()),
+            None => when.as_ref().clone(),
+        };
+        let taken = std::mem::take(then.as_mut());
+        **then = taken.transform_down(|part| apart(part, filter, Some(&condition), runner))?.data;
+    }
+    // What is left in it has no condition, or one that is no plain value.
+    Ok(Transformed::yes(Expr::Case(case)))
 }
 
 /// A subquery that stays, with the same done in it.
@@ -113,7 +152,7 @@ fn joins(plan: &LogicalPlan) -> bool {
     aggregates(plan) && plan.exists(|step| Ok(!takes_by_equality(step))).is_ok_and(|other| !other)
 }
 
-fn takes_by_equality(step: &LogicalPlan) -> bool {
+pub(super) fn takes_by_equality(step: &LogicalPlan) -> bool {
     let outer = |expression: &Expr| expression.exists(|part| Ok(matches!(part, Expr::OuterReferenceColumn(..))));
     let takes = |expression: &Expr| outer(expression).unwrap_or(true);
     match step {
@@ -180,9 +219,39 @@ enum Mode {
     Exists,
     /// Whether the last argument is among its values.
     In,
+    /// All rows, as values of several fields; NULL instead of none where the row beside them is kept.
+    Rows { kept: bool },
 }
 
-fn call(subquery: &Subquery, mode: Mode, wanted: Option<Expr>, runner: &Runner) -> Expr {
+/// The rows of a lateral subquery, for each row of what is before it.
+pub(super) fn rows_of(subquery: &Subquery, before: &DFSchema, kept: bool, runner: &Runner) -> Expr {
+    let Expr::ScalarFunction(mut called) = call(subquery, Mode::Rows { kept }, None, None, runner) else {
+        return Expr::default();
+    };
+    // What is not before it is from outside of the whole.
+    for argument in &mut called.args {
+        let outer = subquery.outer_ref_columns.iter().find(|outer| {
+            matches!((outer, &*argument), (Expr::OuterReferenceColumn(_, one), Expr::Column(other)) if one == other)
+        });
+        if let (Expr::Column(column), Some(outer)) = (&*argument, outer)
+            && !before.has_column(column)
+        {
+            *argument = outer.clone();
+        }
+    }
+    Expr::ScalarFunction(called)
+}
+
+/// The columns of a query as the fields of one value.
+fn row_type(plan: &LogicalPlan) -> DataType {
+    let field = |(index, field): (usize, &FieldRef)| {
+        Field::new(super::lateral::field_name(index), field.data_type().clone(), true)
+            .with_metadata(field.metadata().clone())
+    };
+    DataType::Struct(plan.schema().fields().iter().enumerate().map(field).collect())
+}
+
+fn call(subquery: &Subquery, mode: Mode, wanted: Option<Expr>, guard: Option<&Expr>, runner: &Runner) -> Expr {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let columns: Vec<Column> = subquery
         .outer_ref_columns
@@ -192,15 +261,19 @@ fn call(subquery: &Subquery, mode: Mode, wanted: Option<Expr>, runner: &Runner) 
             _ => None,
         })
         .collect();
-    let value = subquery.subquery.schema().fields().first().map_or(DataType::Null, |field| field.data_type().clone());
+    let first = || subquery.subquery.schema().fields().first().map(|field| field.data_type().clone());
+    let value = match mode {
+        Mode::Rows { .. } => row_type(&subquery.subquery),
+        _ => first().unwrap_or(DataType::Null),
+    };
     let result = match mode {
         Mode::Scalar => value.clone(),
-        Mode::Array => DataType::List(Arc::new(Field::new_list_field(value.clone(), true))),
+        Mode::Array | Mode::Rows { .. } => DataType::List(Arc::new(Field::new_list_field(value.clone(), true))),
         Mode::Exists | Mode::In => DataType::Boolean,
     };
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let count = columns.len() + usize::from(wanted.is_some());
-    let arguments = columns.iter().cloned().map(Expr::Column).chain(wanted).collect();
+    let count = columns.len() + usize::from(wanted.is_some()) + usize::from(guard.is_some());
+    let arguments = columns.iter().cloned().map(Expr::Column).chain(wanted).chain(guard.cloned()).collect();
     let signature = match count {
         0 => Signature::nullary(Volatility::Volatile),
         count => Signature::any(count, Volatility::Volatile),
@@ -212,6 +285,7 @@ fn call(subquery: &Subquery, mode: Mode, wanted: Option<Expr>, runner: &Runner) 
         plan: (*subquery.subquery).clone(),
         columns,
         mode,
+        guarded: guard.is_some(),
         value,
         result,
         runner: runner.clone(),
@@ -228,6 +302,8 @@ struct Apart {
     plan: LogicalPlan,
     columns: Vec<Column>,
     mode: Mode,
+    /// Whether the last argument says if it is wanted at all.
+    guarded: bool,
     value: DataType,
     result: DataType,
     runner: Runner,
@@ -272,6 +348,12 @@ impl ScalarUDFImpl for Apart {
         let column = self.plan.schema().fields().first().filter(|_| self.mode == Mode::Scalar);
         Ok(Arc::new(match column {
             Some(column) => field.with_metadata(column.metadata().clone()),
+            None if self.mode == Mode::Array => match self.plan.schema().fields().first() {
+                Some(column) if is_text(column.data_type()) && !matches!(tag(column), "" | "text") => {
+                    field.with_metadata(array_of(column).metadata().clone())
+                }
+                _ => field,
+            },
             None => field,
         }))
     }
@@ -287,7 +369,7 @@ impl AsyncScalarUDFImpl for Apart {
         let mut known: HashMap<Vec<ScalarValue>, ScalarValue> = HashMap::new();
         let mut results = Vec::with_capacity(arguments.number_rows);
         for row in 0..arguments.number_rows {
-            let values = arguments
+            let mut values = arguments
                 .args
                 .iter()
                 .map(|argument| match argument {
@@ -295,6 +377,10 @@ impl AsyncScalarUDFImpl for Apart {
                     ColumnarValue::Array(array) => ScalarValue::try_from_array(array, row),
                 })
                 .collect::<Result<Vec<_>, _>>()?;
+            if self.guarded && values.pop() != Some(ScalarValue::Boolean(Some(true))) {
+                results.push(ScalarValue::try_from(&self.result)?);
+                continue;
+            }
             let result = match known.get(&values) {
                 Some(result) => result.clone(),
                 None => {
@@ -318,6 +404,9 @@ impl Apart {
         let plan = run_apart(filled_in(self.plan.clone(), &self.columns, values)?, &self.runner)?.data;
         let plan = self.runner.state.create_physical_plan(&plan).await?;
         let batches = collect(plan, Arc::clone(&self.runner.context)).await?;
+        if let Mode::Rows { kept } = self.mode {
+            return self.rows(&batches, kept);
+        }
         let mut rows = Vec::new();
         for batch in batches {
             for row in 0..batch.num_rows() {
@@ -328,6 +417,7 @@ impl Apart {
             }
         }
         match self.mode {
+            Mode::Rows { .. } => ScalarValue::try_from(&self.result),
             Mode::Exists => Ok(ScalarValue::Boolean(Some(!rows.is_empty()))),
             Mode::Array => Ok(ScalarValue::List(ScalarValue::new_list_nullable(&rows, &self.value))),
             Mode::In => {
@@ -349,6 +439,28 @@ impl Apart {
                 None => ScalarValue::try_from(&self.value),
             },
         }
+    }
+}
+
+impl Apart {
+    /// The rows as one list.
+    fn rows(&self, batches: &[RecordBatch], kept: bool) -> Result<ScalarValue, DataFusionError> {
+        let DataType::Struct(fields) = &self.value else { return ScalarValue::try_from(&self.result) };
+        let count: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        if count == 0 && kept {
+            return ScalarValue::try_from(&self.result);
+        }
+        let mut columns = Vec::with_capacity(fields.len());
+        for (index, field) in fields.iter().enumerate() {
+            let parts = batches.iter().filter_map(|batch| batch.columns().get(index));
+            let parts = parts.map(|part| cast(part, field.data_type())).collect::<Result<Vec<_>, _>>()?;
+            let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+            columns.push(if parts.is_empty() { new_empty_array(field.data_type()) } else { concat(&parts)? });
+        }
+        let values = StructArray::try_new_with_length(fields.clone(), columns, None, count)?;
+        let item = Arc::new(Field::new_list_field(self.value.clone(), true));
+        let list = ListArray::try_new(item, OffsetBuffer::from_lengths([count]), Arc::new(values), None)?;
+        Ok(ScalarValue::List(Arc::new(list)))
     }
 }
 

@@ -363,7 +363,7 @@ fn each_function_of_ours_has_a_row_in_the_rights_table() {
     let queries = Queries::new(snapshot("dbadmin"), LIMITS, Arc::default()).unwrap();
     let known = names(queries.0.context());
     let of_rows = queries.0.context().state().table_functions().keys().cloned().collect::<Vec<_>>();
-    let scalars: Vec<_> = of_rows.iter().filter(|name| !rewrite::GIVE_ROWS.contains(&name.as_str())).collect();
+    let scalars: Vec<_> = of_rows.iter().filter(|name| !rewrite::gives_rows(name)).collect();
     assert!(scalars.is_empty(), "taken as functions of one row: {scalars:?}");
     // What begins so stands for casts and the like, and no client can name it.
     let of_datafusion = names(&SessionContext::new());
@@ -375,6 +375,34 @@ fn each_function_of_ours_has_a_row_in_the_rights_table() {
     assert!(missing.is_empty(), "without a row in rights/queries.rs: {missing:?}");
     let gone: Vec<_> = rows.difference(&known).collect();
     assert!(gone.is_empty(), "with a row in rights/queries.rs, but no function: {gone:?}");
+}
+
+/// What `pg_proc` shows of PostgreSQL's own functions can be called so.
+#[tokio::test]
+async fn functions_that_are_shown_are_there() {
+    use crate::tables::pg_catalog::{functions, type_with_oid};
+    let queries = Queries::new(snapshot("dbadmin"), LIMITS, Arc::default()).unwrap();
+    let value = |oid: &u32| match *oid {
+        2277 | 5078 => "NULL::text[]".to_owned(),
+        2276 | 2283 | 5077 => "'a'::text".to_owned(),
+        oid => format!("NULL::{}", type_with_oid(oid).unwrap().shown),
+    };
+    let mut missing = Vec::new();
+    for function in functions().iter().filter(|function| function.is_built_in()) {
+        let arguments: Vec<String> = function.arguments.iter().map(value).collect();
+        let arguments =
+            if function.name == "count" && arguments.is_empty() { "*".to_owned() } else { arguments.join(", ") };
+        let call = format!("{}({arguments})", function.name);
+        let sql = match function.kind {
+            "w" => format!("SELECT {call} OVER (ORDER BY node_id) FROM nodes"),
+            _ if function.sets => format!("SELECT * FROM {call}"),
+            _ => format!("SELECT {call}"),
+        };
+        if let Err(error) = queries.describe(&parsed(&sql), &[]).await {
+            missing.push(format!("{sql}: {error}"));
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
 #[tokio::test]

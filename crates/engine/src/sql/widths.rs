@@ -409,7 +409,7 @@ impl Typer<'_> {
             let error = QueryError::new(SqlState::CannotCoerce, message);
             return Err(error.about(Subject::Cast(name_of(&to))).external());
         }
-        if *to.data_type() == NUMERIC {
+        if *to.data_type() == NUMERIC && kinds::length(&to).is_none() {
             match numeric(&whole.expr, from.data_type()) {
                 Some(kind) => to = to.with_data_type(kind),
                 None => return Ok(*whole.expr),

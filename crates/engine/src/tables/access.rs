@@ -6,7 +6,7 @@ use super::{Cell, Column, Kind, Rows, RowsError, SystemTable, Visibility, column
 use crate::snapshot::Snapshot;
 
 /// The columns of the function `test_authentication(address, user, tls)`.
-pub(super) const TEST_AUTHENTICATION: &[Column] = &[
+pub(crate) const TEST_AUTHENTICATION: &[Column] = &[
     column("position", Kind::Int, "The order in which the records are considered, from 1."),
     column("auth_oid", Kind::Int, "The record's id; NULL where none decides."),
     column("auth_name", Kind::Varchar, "The record's name; NULL where none decides."),

@@ -4,6 +4,7 @@
 mod activity;
 mod constants;
 mod empty;
+mod functions;
 mod keywords;
 pub(crate) mod objects;
 mod relations;
@@ -14,8 +15,9 @@ mod types;
 use super::{Rows, RowsError, SystemTable, Visibility};
 use crate::snapshot::Snapshot;
 
-pub(crate) use self::constants::{FunctionRow, UTF8, functions};
+pub(crate) use self::constants::UTF8;
 pub(crate) use self::empty::TABLES as EMPTY;
+pub(crate) use self::functions::{FunctionRow, functions};
 pub(crate) use self::keywords::must_be_quoted;
 pub(crate) use self::relations::precision;
 pub(crate) use self::sets::{SCHEMA as SETS_SCHEMA, set_named};
@@ -203,7 +205,7 @@ pub(super) const TABLES: &[SystemTable] = &[
             proacl TextArray
         ],
         visibility: Visibility::All,
-        rows: constants::proc,
+        rows: functions::proc,
     },
     SystemTable {
         schema: "pg_catalog",

@@ -43,7 +43,7 @@ impl Builder {
             Kind::Int4 => Self::Int4(Int32Builder::new()),
             Kind::Int2 => Self::Int2(Int16Builder::new()),
             Kind::Oid => Self::Oid(UInt32Builder::new()),
-            Kind::Varchar | Kind::Text | Kind::Name | Kind::Char | Kind::Json | Kind::Jsonb => {
+            Kind::Varchar | Kind::Text | Kind::Name | Kind::Char | Kind::Json | Kind::Jsonb | Kind::Inet => {
                 Self::Text(StringBuilder::new())
             }
             Kind::Bool => Self::Bool(BooleanBuilder::new()),

@@ -104,6 +104,16 @@ class Asyncpg(unittest.IsolatedAsyncioTestCase):
         await self.connection.copy_from_query("SELECT node_name, $1::int4 FROM nodes", 7, output=keep, format="csv")
         self.assertEqual(b"".join(copied), b"node01,7\n")
 
+    async def test_functions_in_from_take_parameters(self):
+        rows = await self.connection.fetch("SELECT * FROM switchyard.explain_route($1, $2)", "10.9.9.9", None)
+        self.assertIn(("connection", "stay"), [(row["stage"], row["outcome"]) for row in rows])
+        rows = await self.connection.fetch(
+            "SELECT * FROM switchyard.test_authentication(tls => $1, address => $2, \"user\" => $3)",
+            False, "127.0.0.1", "dbadmin",
+        )
+        self.assertGreater(len(rows), 0)
+        self.assertEqual(await self.connection.fetchval("SELECT sum(x) FROM generate_series($1::int, $2::int) x", 1, 4), 10)
+
     async def test_a_query_is_cancelled(self):
         slow = "SELECT count(*) FROM pg_attribute a, pg_attribute b, pg_attribute c"
         with self.assertRaises(asyncio.TimeoutError):

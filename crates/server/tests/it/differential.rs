@@ -7,11 +7,11 @@
 #[path = "differential/generated.rs"]
 mod generated;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, ensure};
 use libtest_mimic::Trial;
-use switchyard_testkit::{Client, Outcome, Postgres, Protocol, Server};
+use switchyard_testkit::{Client, Column, Outcome, Postgres, Protocol, Server};
 
 const QUERIES: &str = include_str!("differential/queries.sql");
 const MISTAKES: &str = include_str!("differential/mistakes.sql");
@@ -19,6 +19,11 @@ const KNOWN: &str = include_str!("differential/known.sql");
 
 /// What the queries read: the console's own, copied.
 const TABLES: [&str; 3] = ["nodes", "subclusters", "network_addresses"];
+
+/// PostgreSQL's own functions as the catalog shows them.
+const FUNCTIONS: &str = "SELECT oid, proname, prokind, prorettype, proargtypes, provariadic, provolatile, proisstrict, \
+                         proretset FROM pg_proc WHERE oid < 10000 AND proname NOT LIKE '%in' AND proname NOT LIKE '%out' \
+                         AND proname NOT LIKE '%recv' AND proname NOT LIKE '%send'";
 
 const FIXTURE: [&str; 8] = [
     "CREATE SUBCLUSTER sc_a",
@@ -62,6 +67,12 @@ fn answers_like_postgresql(server: &Server) -> anyhow::Result<()> {
         let (expected, found) = (mistake(&mut theirs, query)?, mistake(&mut ours, query)?);
         if found != expected {
             faults.push(format!("{query}\n  PostgreSQL: {expected}\n  ours: {found}"));
+        }
+    }
+    let theirs_too: BTreeSet<_> = theirs.query(FUNCTIONS)?.into_iter().collect();
+    for function in ours.query(FUNCTIONS)? {
+        if !theirs_too.contains(&function) {
+            faults.push(format!("no function of PostgreSQL's: {function:?}"));
         }
     }
     let strangers: Vec<&&str> = known.keys().filter(|known| !QUERIES.lines().any(|query| query == **known)).collect();
@@ -127,14 +138,17 @@ fn mistake(client: &mut Client, query: &str) -> anyhow::Result<String> {
     Ok(format!("[{}] at {}", error.code, error.position.as_deref().unwrap_or("no place")))
 }
 
-/// Column names, types and rows, or the SQLSTATE. Rows are put in order unless the query says in which they come.
+/// Column names, types with their modifiers and sizes, and rows, or the SQLSTATE. Rows are put in order unless the query says in which they come.
 fn shown(outcome: &Outcome) -> String {
     if let Some(error) = &outcome.error {
         return format!("[{}]", error.code);
     }
     let Some(answer) = outcome.answers.last() else { return "nothing".to_owned() };
-    let columns: Vec<String> =
-        answer.columns.iter().flatten().map(|column| format!("{} {}", column.name, column.type_name())).collect();
+    let column = |column: &Column| {
+        let modifier = (column.modifier >= 0).then(|| format!(" of {}", column.modifier)).unwrap_or_default();
+        format!("{} {}{modifier} in {} bytes", column.name, column.type_name(), column.size)
+    };
+    let columns: Vec<String> = answer.columns.iter().flatten().map(column).collect();
     let mut rows: Vec<String> = answer
         .rows
         .iter()

@@ -32,6 +32,49 @@ class Psycopg(unittest.TestCase):
                 self.assertEqual(cursor.fetchall(), [("node01", "UP")])
                 self.assertEqual([column.name for column in cursor.description], ["node_name", "node_state"])
 
+    def test_functions_in_from_take_parameters(self):
+        for prepare in (None, True):
+            for _ in range(2):
+                rows = self.connection.execute(
+                    "SELECT stage, outcome FROM switchyard.explain_route(%s, %s)", ("10.9.9.9", None), prepare=prepare
+                ).fetchall()
+                self.assertIn(("connection", "stay"), rows)
+                rows = self.connection.execute(
+                    "SELECT auth_name FROM switchyard.test_authentication(address => %s, tls => %s, \"user\" => %s)",
+                    ("127.0.0.1", False, "dbadmin"), prepare=prepare,
+                ).fetchall()
+                self.assertGreater(len(rows), 0)
+                row = self.connection.execute(
+                    "SELECT count(*) > 0 FROM switchyard.catalog_at(%s)", (1,), prepare=prepare
+                ).fetchone()
+                self.assertEqual(row, (True,))
+        with self.assertRaises(psycopg.errors.InvalidParameterValue):
+            self.connection.execute("SELECT * FROM explain_route(%s)", ("no address",))
+
+    def test_texts_are_in_the_client_s_encoding(self):
+        for encoding, text in (("LATIN1", "h\u00e9"), ("WIN1252", "\u20ac \u017d")):
+            with psycopg.connect("", client_encoding=encoding, autocommit=True) as connection:
+                self.assertEqual(connection.info.parameter_status("client_encoding"), encoding)
+                self.assertEqual(connection.execute("SHOW client_encoding").fetchone(), (encoding,))
+                for binary in (False, True):
+                    with connection.cursor(binary=binary) as cursor:
+                        cursor.execute(f"SELECT '{text}' AS \"{text}\", length('{text}'), %s::text, length(%s)",
+                                       (text, text))
+                        self.assertEqual(cursor.fetchone(), (text, len(text), text, len(text)))
+                        self.assertEqual(cursor.description[0].name, text)
+                with connection.cursor() as cursor, cursor.copy(f"COPY (SELECT '{text}') TO STDOUT") as copy:
+                    self.assertEqual(b"".join(copy), (text + "\n").encode("cp1252"))
+                with self.assertRaises(psycopg.errors.UndefinedColumn) as caught:
+                    connection.execute(f'SELECT "{text}" FROM nodes')
+                self.assertIn(text, caught.exception.diag.message_primary)
+                with self.assertRaises(psycopg.errors.UntranslatableCharacter):
+                    connection.execute("SELECT U&'\\4e2d'")
+                connection.execute("SET client_encoding TO 'UTF8'")
+                self.assertEqual(connection.execute("SELECT U&'\\4e2d'").fetchone(), ("\u4e2d",))
+        with self.assertRaises(psycopg.errors.InvalidParameterValue) as caught:
+            self.connection.execute("SET client_encoding TO 'EUC_JP'")
+        self.assertIn("LATIN1", caught.exception.diag.message_hint)
+
     def test_a_statement_is_prepared_after_some_uses(self):
         for number in range(10):
             row = self.connection.execute("SELECT %s::int8 + 1", (number,), prepare=True).fetchone()

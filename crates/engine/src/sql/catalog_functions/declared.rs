@@ -1,5 +1,7 @@
 //! The declarations.
 
+use std::net::SocketAddr;
+
 use super::json::{self, object};
 use super::objects::{
     self, format_type, function_arguments, function_definition, function_number, function_with, has_role, is_visible,
@@ -9,11 +11,11 @@ use super::objects::{
 use super::{CatalogFunction, Takes, Value, first};
 use crate::error::SqlState;
 use crate::settings::{declaration, effective};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{LiveSession, Snapshot};
 use crate::sql::error::QueryError;
 use crate::sql::patterns::{LIKE_PATTERN, like};
 use crate::tables::pg_catalog::objects::{relation_with_oid, role_name, schema_oid};
-use crate::tables::pg_catalog::{UTF8, functions, must_be_quoted, type_named, type_with_oid};
+use crate::tables::pg_catalog::{UTF8, functions, must_be_quoted, type_named};
 use crate::tables::{Kind, SCHEMAS, search_path};
 
 const BOOL: Takes = Takes::Only(Kind::Bool);
@@ -107,8 +109,7 @@ pub(super) static FUNCTIONS: &[CatalogFunction] = &[
     absent("pg_tablespace_location", &[OID]),
     function("pg_relation_filenode", &[OID], Kind::Oid, |_, _| Ok(Value::Null)),
     function("pg_get_function_result", &[OID], Kind::Text, |_, arguments| {
-        let function = function_with(arguments).filter(|function| function.kind == "f");
-        Ok(function.and_then(|function| type_with_oid(function.result)).map(|facts| facts.shown).into())
+        Ok(function_with(arguments).and_then(|function| function.shown_result()).into())
     }),
     function("pg_get_function_arguments", &[OID], Kind::Text, |_, arguments| Ok(function_arguments(arguments).into())),
     function("pg_get_function_identity_arguments", &[OID], Kind::Text, |_, arguments| {
@@ -143,15 +144,41 @@ pub(super) static FUNCTIONS: &[CatalogFunction] = &[
     .optional(1),
     privilege("pg_has_role", |snapshot, arguments| Ok(has_role(snapshot, arguments))),
     function("pg_encoding_to_char", &[INT4], Kind::Name, |_, arguments| {
-        Ok(if first(arguments) == &Value::Int(UTF8) { "UTF8" } else { "" }.into())
+        let known = ENCODINGS.iter().find(|(number, _)| first(arguments) == &Value::Int(*number));
+        Ok(known.map_or("", |(_, name)| *name).into())
     }),
     function("pg_char_to_encoding", &[NAME], Kind::Int4, |_, arguments| {
-        let utf8 =
-            first(arguments).text().is_some_and(|name| ["utf8", "utf-8"].contains(&name.to_lowercase().as_str()));
-        Ok(if utf8 { UTF8 } else { -1 }.into())
+        let plain = |name: &str| name.replace(['-', '_'], "").to_uppercase();
+        let wanted = first(arguments).text().map(plain);
+        let known = ENCODINGS.iter().find(|(_, name)| wanted.as_ref() == Some(&plain(name)));
+        Ok(known.map_or(-1, |(number, _)| *number).into())
     }),
     function("getdatabaseencoding", &[], Kind::Name, |_, _| Ok("UTF8".into())),
-    function("pg_client_encoding", &[], Kind::Name, |_, _| Ok("UTF8".into())),
+    function("pg_client_encoding", &[], Kind::Name, |snapshot, _| {
+        Ok(setting_shown(snapshot, "client_encoding", true)?.into())
+    }),
+    function("current_database", &[], Kind::Name, database),
+    function("current_catalog", &[], Kind::Name, database),
+    function("current_user", &[], Kind::Name, user),
+    function("session_user", &[], Kind::Name, user),
+    function("user", &[], Kind::Name, user),
+    function("current_role", &[], Kind::Name, user),
+    function("inet_client_addr", &[], Kind::Inet, |snapshot, _| {
+        Ok(snapshot.session.client_address.map(|client| client.ip().to_string()).into())
+    }),
+    function("inet_client_port", &[], Kind::Int4, |snapshot, _| {
+        Ok(snapshot.session.client_address.map(|client| i64::from(client.port())).into())
+    }),
+    function("inet_server_addr", &[], Kind::Inet, |snapshot, _| {
+        Ok(called(snapshot).map(|local| local.ip().to_string()).into())
+    }),
+    function("inet_server_port", &[], Kind::Int4, |snapshot, _| {
+        Ok(called(snapshot).map(|local| i64::from(local.port())).into())
+    }),
+    // What a query sees is a version of the catalog; what a transaction commits will be the next one.
+    function("txid_current", &[], Kind::Int, |snapshot, _| {
+        Ok(i64::try_from(snapshot.catalog.version().saturating_add(1)).ok().into())
+    }),
     function("current_schema", &[], Kind::Name, |snapshot, _| Ok(search_path(snapshot).first().copied().into())),
     function("current_schemas", &[BOOL], Kind::NameArray, |snapshot, arguments| {
         let implicit = (first(arguments) == &Value::Bool(true)).then_some("pg_catalog");
@@ -221,7 +248,7 @@ pub(super) static FUNCTIONS: &[CatalogFunction] = &[
     function("__regproc", &[Any], Kind::Oid, |_, arguments| Ok(function_number(first(arguments))?.into())),
     function("__regproc_name", &[Any], Kind::Text, |_, arguments| {
         let Some(oid) = function_number(first(arguments))? else { return Ok(Value::Null) };
-        let found = functions().into_iter().find(|function| function.oid == oid);
+        let found = functions().iter().find(|function| function.oid == oid);
         let none = if oid == 0 { "-".to_owned() } else { oid.to_string() };
         Ok(found.map_or(none, |function| function.name.to_owned()).into())
     }),
@@ -242,6 +269,26 @@ pub(super) static FUNCTIONS: &[CatalogFunction] = &[
     }),
     function("__no_texts", &[], Kind::TextArray, |_, _| Ok(Value::Texts(Vec::new()))),
 ];
+
+fn database(snapshot: &Snapshot, _: &[Value]) -> Result<Value, QueryError> {
+    Ok(snapshot.catalog.database().name.to_string().into())
+}
+
+fn user(snapshot: &Snapshot, _: &[Value]) -> Result<Value, QueryError> {
+    let user = snapshot.catalog.users().find(snapshot.session.user_id);
+    Ok(user.map(|user| user.name.to_string()).into())
+}
+
+/// Where the session's client has called.
+fn called(snapshot: &Snapshot) -> Option<SocketAddr> {
+    let own = i64::from(snapshot.session.process_id);
+    let (here, client) = (snapshot.live.node, snapshot.session.client_address?.to_string());
+    let is_own = |session: &&LiveSession| session.process_id == own && session.node == here && session.client == client;
+    snapshot.live.sessions.iter().find(is_own)?.local
+}
+
+/// PostgreSQL's numbers of the encodings that are known here.
+const ENCODINGS: [(i64, &str); 4] = [(0, "SQL_ASCII"), (UTF8, "UTF8"), (8, "LATIN1"), (24, "WIN1252")];
 
 fn yes(_: &Snapshot, arguments: &[Value]) -> Result<Value, QueryError> {
     Ok(first(arguments).oid().map(|_| true).into())

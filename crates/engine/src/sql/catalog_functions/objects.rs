@@ -50,9 +50,9 @@ pub(super) fn col_description(arguments: &[Value]) -> Value {
     column.map(|column| column.description).into()
 }
 
-pub(super) fn function_with(arguments: &[Value]) -> Option<crate::tables::pg_catalog::FunctionRow> {
+pub(super) fn function_with(arguments: &[Value]) -> Option<&'static crate::tables::pg_catalog::FunctionRow> {
     let oid = first(arguments).oid()?;
-    functions().into_iter().find(|function| function.oid == oid)
+    functions().iter().find(|function| function.oid == oid)
 }
 
 /// A type's name, given its number as text.
@@ -62,17 +62,15 @@ pub(super) fn type_named_by_number(oid: &str) -> String {
 }
 
 pub(super) fn function_arguments(arguments: &[Value]) -> Option<String> {
-    let function = function_with(arguments)?;
-    let shown = function.arguments.iter().map(|oid| type_with_oid(*oid).map_or("???", |facts| facts.shown));
-    Some(shown.collect::<Vec<_>>().join(", "))
+    function_with(arguments).map(|function| function.shown_arguments())
 }
 
 pub(super) fn function_definition(arguments: &[Value]) -> Option<String> {
     let function = function_with(arguments)?;
     let shown = function_arguments(arguments)?;
-    let (kind, result) = match (function.kind, type_with_oid(function.result)) {
-        ("f", Some(facts)) => ("FUNCTION", format!("\n RETURNS {}", facts.shown)),
-        _ => ("PROCEDURE", String::new()),
+    let (kind, result) = match function.shown_result() {
+        Some(result) => ("FUNCTION", format!("\n RETURNS {result}")),
+        None => ("PROCEDURE", String::new()),
     };
     let name = function.name;
     Some(format!(
@@ -178,7 +176,7 @@ pub(super) fn function_number(value: &Value) -> Result<Option<u32>, QueryError> 
         (None, Some(name)) => {
             let bare = name.split('(').next().unwrap_or(name);
             let last = parts(bare).pop().unwrap_or_default();
-            let found = functions().into_iter().find(|function| function.name == last);
+            let found = functions().iter().find(|function| function.name == last);
             match found {
                 Some(function) => Ok(Some(function.oid)),
                 None => {

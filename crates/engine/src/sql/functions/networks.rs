@@ -43,6 +43,34 @@ pub(in crate::sql) const JSONB_KEY: Declared = Declared {
 /// The functions by the names that clients call them by.
 pub(super) const FUNCTIONS: &[Declared] = &[
     Declared {
+        name: "network_sub",
+        arguments: &[2],
+        gives: of_truth,
+        answer: |call| compared(call, |one, other| one.1 > other.1 && contains(other, one)),
+        stable: false,
+    },
+    Declared {
+        name: "network_sup",
+        arguments: &[2],
+        gives: of_truth,
+        answer: |call| compared(call, |one, other| other.1 > one.1 && contains(one, other)),
+        stable: false,
+    },
+    Declared {
+        name: "network_subeq",
+        arguments: &[2],
+        gives: of_truth,
+        answer: |call| compared(call, |one, other| contains(other, one)),
+        stable: false,
+    },
+    Declared {
+        name: "network_supeq",
+        arguments: &[2],
+        gives: of_truth,
+        answer: |call| compared(call, contains),
+        stable: false,
+    },
+    Declared {
         name: "host",
         arguments: &[1],
         gives: of_text,
@@ -71,6 +99,23 @@ fn of_text(kinds: &[DataType], _: &[Option<&ScalarValue>]) -> Option<DataType> {
 
 fn of_number(kinds: &[DataType], _: &[Option<&ScalarValue>]) -> Option<DataType> {
     kinds.iter().all(|kind| is_text(kind) || kind.is_null()).then_some(DataType::Int32)
+}
+
+fn of_truth(kinds: &[DataType], _: &[Option<&ScalarValue>]) -> Option<DataType> {
+    kinds.iter().all(|kind| is_text(kind) || kind.is_null()).then_some(DataType::Boolean)
+}
+
+/// Two networks compared; each is a host and the length of its prefix.
+fn compared(call: &Call<'_>, is: fn((IpAddr, u8), (IpAddr, u8)) -> bool) -> Result<ScalarValue> {
+    let [one, other] = call.values else { return Ok(ScalarValue::Boolean(None)) };
+    let read = |value: &ScalarValue| address(value.try_as_str().flatten().unwrap_or_default());
+    Ok(ScalarValue::Boolean(Some(is(read(one)?, read(other)?))))
+}
+
+/// Whether the first network contains the second, or is it.
+fn contains(outer: (IpAddr, u8), inner: (IpAddr, u8)) -> bool {
+    let network = IpNet::new(outer.0, outer.1);
+    inner.1 >= outer.1 && network.is_ok_and(|network| network.contains(&inner.0))
 }
 
 fn text<'a>(call: &'a Call<'_>) -> &'a str {

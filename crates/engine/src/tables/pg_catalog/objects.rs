@@ -187,6 +187,7 @@ pub(crate) fn type_oid(kind: Kind) -> u32 {
         Kind::Timestamp => 1114,
         Kind::Timestamptz => 1184,
         Kind::Jsonb => 3802,
+        Kind::Inet => 869,
     }
 }
 

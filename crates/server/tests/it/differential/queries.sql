@@ -443,10 +443,48 @@ SELECT NOT 1
 SELECT (row(1,'a')).f2
 SELECT * FROM nodes n, LATERAL (SELECT n.node_id+1 AS c) x WHERE false
 SELECT n.node_name, x.name FROM nodes n LEFT JOIN LATERAL (SELECT a.name FROM network_addresses a WHERE a.node = n.node_name ORDER BY a.name LIMIT 1) x ON true
-SELECT * FROM (VALUES (2)) a(x) CROSS JOIN LATERAL generate_series(1,a.x) g
 SELECT * FROM (VALUES (2)) a(x), LATERAL unnest(array[1,2]) u
 SELECT * FROM (VALUES (2)) a(x) CROSS JOIN LATERAL generate_series(1,2) g
 SELECT pg_typeof(1), pg_typeof('a'::text), pg_typeof(1.5), pg_typeof(now())
 SELECT * FROM generate_series(timestamp '2024-01-01', timestamp '2024-01-03', interval '1 day')
 SELECT sum(x::int), sum(x::bigint), avg(x::int), count(x::text) FROM (VALUES (1),(2)) v(x)
 SELECT 'a'::int
+
+-- LATERAL and functions in FROM of columns before them.
+SELECT a.x, g FROM (SELECT 2::int AS x UNION ALL SELECT 3::int) a, generate_series(1, a.x) g
+SELECT * FROM (SELECT 2::int AS x) a CROSS JOIN LATERAL generate_series(1,a.x) g
+SELECT a.x, u.v FROM (SELECT ARRAY['p','q'] AS x) a LEFT JOIN LATERAL unnest(a.x) u(v) ON true
+SELECT a.x, u.v, u.n FROM (VALUES (ARRAY['p','q'])) a(x), unnest(a.x) WITH ORDINALITY u(v, n)
+SELECT n.node_name, x.c FROM nodes n, LATERAL (SELECT n.node_id + 1 AS c) x
+SELECT n.node_name, x.name, x.port FROM nodes n LEFT JOIN LATERAL (SELECT a.name, a.port FROM network_addresses a WHERE a.node = n.node_name ORDER BY a.port DESC, a.name LIMIT 1) x ON true
+SELECT n.node_name, x.c FROM nodes n CROSS JOIN LATERAL (SELECT count(*) AS c FROM network_addresses a WHERE a.node < n.node_name) x
+SELECT n.node_name, x.name FROM nodes n JOIN LATERAL (SELECT a.name FROM network_addresses a WHERE a.node >= n.node_name ORDER BY 1 LIMIT 2) x ON x.name <> 'a2'
+SELECT a.x, b.y, c.z FROM (SELECT 2::int AS x) a, LATERAL (SELECT a.x * 10 AS y) b, LATERAL (SELECT (a.x + b.y)::int AS z LIMIT 1) c
+SELECT * FROM generate_series(timestamp '2024-01-01', timestamp '2024-01-03', interval '1 day')
+
+-- Lengths and digits of types.
+SELECT 'abc'::varchar(3), 1.5::numeric(5,2), now()::timestamp(0) IS NULL, '10:00'::time(3), 'abc'::character varying(7)
+SELECT 'a'::char(1), 'a'::char, 'a'::"char", 5::numeric(3), '5'::decimal(4,1), 5::dec(4,1)
+SELECT x FROM (SELECT 'abc'::varchar(3) AS x) t
+SELECT coalesce('abc'::varchar(3), 'de'::varchar(3)), greatest('a'::varchar(3), 'b'::varchar(3))
+SELECT CASE WHEN true THEN 'abc'::varchar(3) ELSE 'x'::varchar(3) END, coalesce(node_name, 'x') FROM nodes
+SELECT 'abc'::varchar(3) UNION ALL SELECT 'de'::varchar(3)
+SELECT (SELECT 'abc'::varchar(3)), ARRAY['abc'::varchar(3)]
+SELECT '1 day 02:03:04.5678'::interval(2), '2024-01-01'::timestamptz(2), timestamp(2) '2024-01-01 00:00:00.123'
+SELECT 1.5::numeric(5,2) + 1, 1.5::numeric(5,2) * 1.5::numeric(5,2), max(1.5::numeric(5,2)), lower('A'::varchar(3))
+SELECT DISTINCT node_name::varchar(4) AS n FROM nodes ORDER BY 1
+SELECT x FROM (VALUES ('a'::varchar(2)), ('b'::varchar(2))) v(x)
+
+SELECT interval '1 day 02:03:04.5678'::interval(2), '1 day 02:03:04.5678'::interval(0)
+
+-- Networks, and what else clients ask.
+SELECT inet '10.0.0.1' << inet '10.0.0.0/8', inet '10.0.0.1' <<= '10.0.0.1', inet '10.0.0.0/8' >> '10.0.0.1', inet '10.0.0.0/8' >>= inet '10.0.0.0/8'
+SELECT inet '10.0.0.0/8' << '10.0.0.0/8', inet '::1' << '::/0', inet '10.0.0.1' <<= '::/0', '10.0.0.0/8' >> cidr '10.1.0.0/16', NULL::inet << '10.0.0.0/8'
+SELECT host(inet '10.0.0.1/8'), masklen(inet '10.0.0.1/8'), family(inet '::1'), inet '10.0.0.2' > '10.0.0.10'
+SELECT 2 BETWEEN SYMMETRIC 3 AND 1, 2 NOT BETWEEN SYMMETRIC 3 AND 1, 4 BETWEEN SYMMETRIC 3 AND 1
+SELECT ~5, 1 << 2, 8 >> 1, 5 & 3, 5 | 3, 5 # 3, ~5::int8, - ~2
+SELECT current_user IS NULL, session_user IS NULL, current_role = current_user, current_catalog = current_database()
+SELECT txid_current() > 0, inet_server_port() > 0, inet_client_port() > 0, inet_client_addr() <<= '127.0.0.0/8', inet_server_addr()
+SELECT CASE x WHEN 1 THEN (SELECT count(*) FROM nodes WHERE node_id > x) ELSE 0 END FROM (VALUES (1),(2)) v(x)
+SELECT CASE WHEN x > 1 THEN (SELECT node_name FROM nodes WHERE x > 5) END FROM (VALUES (1),(2)) v(x)
+TABLE subclusters
