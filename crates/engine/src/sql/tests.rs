@@ -384,7 +384,7 @@ async fn functions_that_are_shown_are_there() {
     let queries = Queries::new(snapshot("dbadmin"), LIMITS, Arc::default()).unwrap();
     let value = |oid: &u32| match *oid {
         2277 | 5078 => "NULL::text[]".to_owned(),
-        2276 | 2283 | 5077 => "'a'::text".to_owned(),
+        2276 | 2283 | 2776 | 5077 => "'a'::text".to_owned(),
         oid => format!("NULL::{}", type_with_oid(oid).unwrap().shown),
     };
     let mut missing = Vec::new();
