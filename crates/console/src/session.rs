@@ -55,7 +55,7 @@ pub(crate) struct Session {
     told: BTreeMap<&'static str, String>,
     /// Before the first statement of a transaction that may be that of one statement alone.
     before: Option<Arc<SessionState>>,
-    hot: Option<Hot>,
+    kept_settings: Option<StatementSettings>,
     /// As others were last shown what the session does.
     shown: Seen,
     author: Author,
@@ -72,7 +72,7 @@ pub(crate) struct Session {
 }
 
 /// What each statement asks of the settings.
-struct Hot {
+struct StatementSettings {
     seen: Seen,
     parse: ParseLimits,
     query: QueryLimits,
@@ -178,7 +178,7 @@ impl Session {
             reported: None,
             told: BTreeMap::new(),
             before: None,
-            hot: None,
+            kept_settings: None,
             shown: None,
             author,
             running: None,
@@ -460,28 +460,28 @@ impl Session {
 
     /// What the texts that a client sends may be at the most.
     pub(crate) fn parse_limits(&mut self) -> ParseLimits {
-        self.hot().parse
+        self.statement_settings().parse
     }
 
     /// How rows are written, but for what the protocol wants.
     pub(crate) fn style(&mut self) -> Style {
-        self.hot().style.clone()
+        self.statement_settings().style.clone()
     }
 
     /// The settings that each statement asks for, looked up when they may have changed.
-    fn hot(&mut self) -> &Hot {
-        let kept = self.hot.take().filter(|hot| self.is_as_at(&hot.seen));
-        let hot = kept.unwrap_or_else(|| self.look_up());
-        self.hot.insert(hot)
+    fn statement_settings(&mut self) -> &StatementSettings {
+        let kept = self.kept_settings.take().filter(|kept| self.is_as_at(&kept.seen));
+        let current = kept.unwrap_or_else(|| self.look_up());
+        self.kept_settings.insert(current)
     }
 
-    fn look_up(&self) -> Hot {
+    fn look_up(&self) -> StatementSettings {
         let catalog = self.catalog();
         let number = |name| settings::int_of(name, &self.state, &catalog);
         let size = |name| usize::try_from(number(name)).unwrap_or(usize::MAX);
         let time = switchyard_engine::statement_time_ms(&self.state, &catalog);
         let (time_ms_max, time_setting) = time.unwrap_or((0, TimeSetting::QueryTimeMax));
-        Hot {
+        StatementSettings {
             seen: self.now(),
             parse: ParseLimits {
                 statement_bytes_max: size("statement_bytes_max"),
@@ -563,7 +563,7 @@ impl Session {
     }
 
     fn begin_logging(&mut self, text: String, statement: &Statement) -> Arc<Running> {
-        let keep = self.hot().keep;
+        let keep = self.statement_settings().keep;
         let activity = self.place.activity();
         let first_word = text.split_whitespace().next().unwrap_or_default().to_uppercase();
         let statement = LoggedStatement {
@@ -1201,7 +1201,7 @@ impl Session {
 
     /// The session's query engine, reading this snapshot.
     fn queries(&mut self, snapshot: Arc<Snapshot>) -> Result<&Queries, ClientError> {
-        let limits = self.hot().query;
+        let limits = self.statement_settings().query;
         match &mut self.queries {
             Some(queries) if queries.limits() == limits => {
                 queries.read(snapshot);

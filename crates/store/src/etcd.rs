@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use etcd_client::{Certificate, Client, ConnectOptions, Error, Identity, TlsOptions};
+use etcd_client::{Certificate, Client, ConnectOptions, Error, Identity, TlsOptions, Txn, TxnResponse};
 use rand::RngExt;
 use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -240,6 +240,15 @@ impl EtcdLink {
 
     fn current(&self) -> std::sync::MutexGuard<'_, Current> {
         self.shared.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a transaction done; it may be done twice, as with [`Self::call`].
+    pub(crate) async fn transact(&self, transaction: &Txn) -> Result<TxnResponse, LinkError> {
+        self.call(|client| {
+            let transaction = transaction.clone();
+            async move { keys_and_values(&client).txn(transaction).await }
+        })
+        .await
     }
 
     /// Calls until somebody answers or the time is over. What is called may thus be done twice.

@@ -355,13 +355,7 @@ impl Seat {
         let ours = Compare::lease(key, CompareOp::Equal, lease);
         let put = TxnOp::put(key, value, Some(PutOptions::new().with_lease(lease)));
         let transaction = Txn::new().when([ours]).and_then([put]);
-        let answer = self
-            .link
-            .call(|client| {
-                let transaction = transaction.clone();
-                async move { keys_and_values(&client).txn(transaction).await }
-            })
-            .await?;
+        let answer = self.link.transact(&transaction).await?;
         Ok(answer.succeeded())
     }
 }

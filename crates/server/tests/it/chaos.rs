@@ -16,9 +16,10 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use switchyard_testkit::{ADMIN, ADMIN_PASSWORD, Client, Etcd, Login, Protocol, Server, told};
 
+use crate::cluster::{NAMES, balance, one};
+
 /// How long anything may take that must happen.
 const PATIENCE: Duration = Duration::from_secs(90);
-const NAMES: [&str; 3] = ["north", "east", "south"];
 const ROUNDS: u64 = 10;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -54,7 +55,7 @@ fn run(rounds: u64, seed: u64) -> Result<()> {
         let options = crate::options().member(&etcd, name).port(port);
         servers.push(options.argument("--etcd-time-ms-max").argument("500").start()?);
     }
-    balance(&servers)?;
+    balance(&mut servers.first().context("none")?.admin()?, &servers.iter().collect::<Vec<_>>())?;
     let seen = Arc::new(Seen::default());
     let workers: Vec<JoinHandle<Result<()>>> = servers
         .iter()
@@ -155,23 +156,8 @@ fn wait_for_state(client: &mut Client, name: &str, state: &str) -> Result<()> {
     until(&format!("{name} is not {state}"), || Ok(one(client, &query)?.as_deref() == Some(state)))
 }
 
-fn one(client: &mut Client, query: &str) -> Result<Option<String>> {
-    Ok(client.query(query)?.into_iter().flatten().next().flatten())
-}
-
 fn count(seen: &Seen) -> Result<usize> {
     Ok(seen.acknowledged.lock().ok().context("a worker panicked")?.len())
-}
-
-fn balance(servers: &[Server]) -> Result<()> {
-    let mut script = String::from("ALTER DATABASE DEFAULT SET allow_loopback_addresses = on;");
-    for (server, name) in servers.iter().zip(NAMES) {
-        script
-            .push_str(&format!("CREATE NETWORK ADDRESS at_{name} ON {name} WITH '127.0.0.1' PORT {};", server.port()));
-    }
-    script.push_str("CREATE LOAD BALANCE GROUP everyone WITH ADDRESS at_north, at_east, at_south;");
-    script.push_str("CREATE ROUTING RULE anybody ROUTE '0.0.0.0/0' TO everyone");
-    servers.first().context("none")?.admin()?.query(&script).map(drop)
 }
 
 /// Commits for as long as it may, whatever happens to its member.

@@ -23,7 +23,7 @@ use crate::python::interpreter;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than any test: what happens in time does not wait for it.
 const LONG_LEASE: &str = "600";
-const NAMES: [&str; 3] = ["north", "east", "south"];
+pub(crate) const NAMES: [&str; 3] = ["north", "east", "south"];
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -68,7 +68,8 @@ fn three(etcd: &Etcd, with: impl Fn(ServerOptions) -> ServerOptions) -> Result<[
     Ok([started(first)?, started(second)?, started(third)?])
 }
 
-fn one(client: &mut Client, query: &str) -> Result<Option<String>> {
+/// The first value that a query gives.
+pub(crate) fn one(client: &mut Client, query: &str) -> Result<Option<String>> {
     Ok(client.query(query)?.into_iter().flatten().next().flatten())
 }
 
@@ -246,7 +247,7 @@ fn nth<T>(all: &mut [T], number: usize) -> Result<&mut T> {
 }
 
 /// A rule that sends everybody on this machine to these servers in turn.
-fn balance(admin: &mut Client, servers: &[&Server]) -> Result<()> {
+pub(crate) fn balance(admin: &mut Client, servers: &[&Server]) -> Result<()> {
     let mut script = String::from("ALTER DATABASE DEFAULT SET allow_loopback_addresses = on;");
     for (server, name) in servers.iter().zip(NAMES) {
         script

@@ -217,13 +217,7 @@ impl Inner {
             operations.push(TxnOp::delete(marker, None));
         }
         let transaction = Txn::new().when(compares).and_then(operations).or_else([TxnOp::get(key, None)]);
-        let answer = self
-            .link
-            .call(|client| {
-                let transaction = transaction.clone();
-                async move { keys_and_values(&client).txn(transaction).await }
-            })
-            .await?;
+        let answer = self.link.transact(&transaction).await?;
         if answer.succeeded() {
             return Ok(Swapped::Done);
         }
@@ -281,13 +275,7 @@ impl Inner {
     async fn put_marked(&self, marker: &str, key: String, value: &[u8]) -> Result<(), Fault> {
         let there = Compare::create_revision(marker, CompareOp::Greater, 0);
         let transaction = Txn::new().when([there]).and_then([TxnOp::put(key, value, None)]);
-        let answer = self
-            .link
-            .call(|client| {
-                let transaction = transaction.clone();
-                async move { keys_and_values(&client).txn(transaction).await }
-            })
-            .await?;
+        let answer = self.link.transact(&transaction).await?;
         if answer.succeeded() { Ok(()) } else { Err(Fault::StagedTooLong) }
     }
 
@@ -394,13 +382,7 @@ impl Inner {
                     TxnOp::put(self.keys.refused(total), batch.as_slice(), None),
                     delete((self.keys.refused(0), self.keys.refused(surplus))),
                 ]);
-            let answer = self
-                .link
-                .call(|client| {
-                    let transaction = transaction.clone();
-                    async move { keys_and_values(&client).txn(transaction).await }
-                })
-                .await?;
+            let answer = self.link.transact(&transaction).await?;
             if answer.succeeded() {
                 self.drop_refusals(last);
                 return Ok(true);
