@@ -85,6 +85,21 @@ const MET_IN_RUST: &[(&str, &str, &str)] = &[
     ),
     ("the catalog store cannot be reached", "crates/server/tests/it/cluster.rs", "the catalog store cannot be reached"),
     ("is draining: it takes no new connections", "crates/server/tests/it/cluster.rs", "takes no new connections"),
+    (
+        "has no equivalent in encoding",
+        "crates/server/tests/it/pipeline.rs",
+        "0x81 in encoding \\\"WIN1252\\\" has no equivalent in encoding",
+    ),
+    (
+        "in encoding \"UTF8\" has no equivalent in encoding",
+        "crates/server/tests/it/pipeline.rs",
+        "in encoding \\\"UTF8\\\" has no equivalent in encoding \\\"LATIN1",
+    ),
+    (
+        "invalid byte sequence for encoding",
+        "crates/server/tests/it/pipeline.rs",
+        "invalid byte sequence for encoding \\\"WIN1252\\\": 0x00",
+    ),
     ("the session listens on", "crates/server/tests/it/pipeline.rs", "the session listens on"),
     (
         "of the session would take more than",

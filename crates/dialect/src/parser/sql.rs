@@ -209,7 +209,7 @@ fn typed_texts(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         let behind = behind.filter(|index| {
             let named = read.get(*index).is_some_and(|token| names_type(&token.token));
             let part = index.checked_sub(1).and_then(|before| read.get(before));
-            named && !part.is_some_and(|before| before.token == SqlToken::Period)
+            named && part.is_none_or(|before| before.token != SqlToken::Period)
         });
         let Some(index) = behind else {
             read.push(token);

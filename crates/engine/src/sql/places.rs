@@ -214,7 +214,7 @@ impl Visitor for Finder<'_> {
     fn pre_visit_value(&mut self, value: &ValueWithSpan) -> ControlFlow<Found> {
         let is = match (self.subject, &value.value) {
             (Subject::Literal(text), Value::SingleQuotedString(own) | Value::EscapedStringLiteral(own)) => own == text,
-            (Subject::Number(number), Value::Number(own, _)) => own.to_string() == *number,
+            (Subject::Number(number), Value::Number(own, _)) => own == number,
             (Subject::Parameter(name), Value::Placeholder(own)) => own == name,
             _ => false,
         };

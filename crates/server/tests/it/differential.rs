@@ -145,7 +145,7 @@ fn shown(outcome: &Outcome) -> String {
     }
     let Some(answer) = outcome.answers.last() else { return "nothing".to_owned() };
     let column = |column: &Column| {
-        let modifier = (column.modifier >= 0).then(|| format!(" of {}", column.modifier)).unwrap_or_default();
+        let modifier = if column.modifier >= 0 { format!(" of {}", column.modifier) } else { String::new() };
         format!("{} {}{modifier} in {} bytes", column.name, column.type_name(), column.size)
     };
     let columns: Vec<String> = answer.columns.iter().flatten().map(column).collect();

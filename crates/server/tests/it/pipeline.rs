@@ -18,6 +18,7 @@ pub fn trials() -> Vec<Trial> {
         crate::with_server("values_must_have_their_format", values_must_have_their_format),
         crate::with_server("channels_are_limited", channels_are_limited),
         crate::with_server("texts_must_be_utf8", texts_must_be_utf8),
+        crate::with_server("texts_have_the_encoding_of_their_client", texts_have_the_encoding_of_their_client),
         crate::with_server("a_portal_is_read_in_portions", a_portal_is_read_in_portions),
         crate::with_server("portals_end_with_their_transaction", portals_end_with_their_transaction),
         crate::with_server("what_a_session_keeps_is_limited", what_a_session_keeps_is_limited),
@@ -63,10 +64,13 @@ fn what_constants_give_is_known_before_rows(server: &Server) -> anyhow::Result<(
     let mut client = server.admin()?;
     for query in ["SELECT 1/0", "SELECT node_name, 1/0 FROM nodes", "SELECT 'x'::int", "SELECT ('a' || 'b')::int"] {
         let answer = client.exchange(&[Query(query)])?;
-        ensure!(answer.len() == 2 && answer[0].starts_with("error 22"), "{query}: {answer:?}");
+        ensure!(
+            answer.len() == 2 && answer.first().is_some_and(|line| line.starts_with("error 22")),
+            "{query}: {answer:?}"
+        );
     }
     let answer = client.exchange(&[Query("SELECT 1/(node_id - node_id) FROM nodes")])?;
-    ensure!(answer.len() == 3 && answer[1].starts_with("error 22012"), "{answer:?}");
+    ensure!(answer.len() == 3 && answer.get(1).is_some_and(|line| line.starts_with("error 22012")), "{answer:?}");
     Ok(())
 }
 
@@ -227,6 +231,24 @@ fn texts_must_be_utf8(server: &Server) -> anyhow::Result<()> {
         &[Bind("", "s", &["\u{e4}".as_bytes()]), Execute("", 0), Sync],
         &["bound", "row 0", "done SELECT 1", "ready I"],
     )
+}
+
+/// What an encoding cannot say is refused by name, and the bytes of it.
+fn texts_have_the_encoding_of_their_client(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    client.query("SET client_encoding = 'WIN1252'")?;
+    let unknown =
+        "error 22P05 character with byte sequence 0x81 in encoding \"WIN1252\" has no equivalent in encoding \"UTF8\"";
+    check(&mut client, &[Raw(b'Q', b"SELECT '\x81'\0"), Sync], &[unknown, "ready I", "ready I"])?;
+    client.exchange(&[Parse("s", "SELECT count(*) FROM nodes WHERE node_name = $1"), Sync])?;
+    let nul = "error 22021 invalid byte sequence for encoding \"WIN1252\": 0x00";
+    check(&mut client, &[Bind("", "s", &[b"\xe4\0"]), Sync], &[nul, "ready I"])?;
+    client.query("SET client_encoding = 'LATIN1'")?;
+    let answer = client.exchange(&[Query("SELECT chr(8364)")])?;
+    let foreign = "error 22P05 character with byte sequence 0xe2 0x82 0xac in encoding \"UTF8\" has no equivalent in encoding \"LATIN1\"";
+    ensure!(answer.iter().any(|line| line == foreign), "{answer:?}");
+    ensure!(answer.last().is_some_and(|line| line == "ready I"), "{answer:?}");
+    Ok(())
 }
 
 fn a_portal_is_read_in_portions(server: &Server) -> anyhow::Result<()> {
