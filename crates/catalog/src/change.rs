@@ -300,8 +300,8 @@ pub enum NodeChange {
     Replace(Option<Name>),
     /// RESET.
     Reset,
-    /// DRAIN and its end.
-    Drain(bool),
+    /// DRAIN, with how long it may take, and its end.
+    Drain { draining: bool, terms: Option<DrainTerms> },
     /// A member that joins under this name takes the node over.
     Join { host: String, port: u16, upstream: Option<Secret> },
 }

@@ -102,6 +102,16 @@ impl NodeType {
     }
 }
 
+/// How long the sessions of a node that drains may go on. Its member measures the time, from when it hears of it: clocks
+/// of other machines do not matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DrainTerms {
+    /// In milliseconds.
+    pub within_ms: u64,
+    /// Whether those that took longer are closed.
+    pub then_close: bool,
+}
+
 /// A named SQL server of the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
@@ -123,6 +133,9 @@ pub struct Node {
     pub export_interface: Option<NetworkInterfaceId>,
     /// Whether new connections go elsewhere.
     pub draining: bool,
+    /// How long its sessions may go on, if that was said when it began to drain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drain: Option<DrainTerms>,
     /// The node that stands in for this one, by `ALTER NODE ... REPLACE`.
     pub replaced_by: Option<NodeId>,
 }

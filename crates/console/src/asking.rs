@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, join_all};
 use serde::{Deserialize, Serialize};
-use switchyard_catalog::{Name, NodeId};
-use switchyard_engine::{AS_SUPERUSER, ClientError, LiveSession, SqlState};
+use switchyard_catalog::{Name, NodeId, UserId};
+use switchyard_engine::{AS_SUPERUSER, ClientError, DrainProgress, LiveSession, SqlState};
 use switchyard_session::SessionEntry;
 use tokio::time::timeout;
 use tracing::debug;
 
 use crate::Console;
 use crate::live::shown;
-use crate::members::PeerPlace;
+use crate::members::{Members, PeerPlace};
 
 /// How long another member may take to answer: what it does not say in that time is missing.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
@@ -36,6 +36,8 @@ pub(crate) enum Question {
     Process { process_id: i32, close: bool },
     /// The end of the members that have these nodes.
     Stop { nodes: Vec<NodeId> },
+    /// How many sessions a user has.
+    SessionsOf { user: UserId },
     /// A request to cancel, with the key that proves that the sender may.
     Cancel { process_id: i32, secret: Vec<u8> },
 }
@@ -50,7 +52,15 @@ pub(crate) enum Answer {
     /// The session is another user's.
     Denied,
     /// Those that are open, and those that ended, with when.
-    Sessions { open: Vec<LiveSession>, ended: Vec<(LiveSession, i64)> },
+    Sessions {
+        open: Vec<LiveSession>,
+        ended: Vec<(LiveSession, i64)>,
+        /// How far its members are that drain.
+        #[serde(default)]
+        drains: Vec<DrainProgress>,
+    },
+    /// So many.
+    Count(usize),
     /// It does not know the question.
     Unknown,
 }
@@ -93,7 +103,11 @@ impl Console {
     fn answered(&self, question: Question) -> Answer {
         match question {
             Question::Alive => Answer::Done,
-            Question::Sessions => Answer::Sessions { open: self.own_sessions(), ended: self.members.ended() },
+            Question::Sessions => Answer::Sessions {
+                open: self.own_sessions(),
+                ended: self.members.ended(),
+                drains: self.members.drains(&self.catalog()),
+            },
             Question::Session { id, only_user, close } => match self.members.session_named(&id) {
                 None => Answer::NotHere,
                 Some(entry) if !is_of(&entry, only_user.as_deref()) => Answer::Denied,
@@ -114,6 +128,9 @@ impl Console {
             Question::Stop { nodes } => {
                 self.stop(&nodes);
                 Answer::Done
+            }
+            Question::SessionsOf { user } => {
+                Answer::Count(self.members.here().iter().map(|member| member.registry.sessions_of(user)).sum())
             }
             Question::Cancel { process_id, secret } => {
                 if self.members.cancel(process_id, &secret) {
@@ -158,25 +175,7 @@ impl Console {
 
     /// Asks all members of other processes that are up, all at once.
     pub(crate) async fn ask_peers(&self, question: &Question) -> Answers {
-        let (Some(ask), Ok(question)) = (self.members.asker(), serde_json::to_vec(question)) else {
-            return Answers::default();
-        };
-        let peers = self.members.peers().into_iter().filter(|peer| peer.up);
-        let asked = peers.map(|peer: PeerPlace| {
-            let answer = timeout(ANSWER_MAX, ask(&peer.process, question.clone()));
-            async move {
-                let answer = answer.await.ok().flatten();
-                (peer.name, answer.and_then(|answer| serde_json::from_slice(&answer).ok()))
-            }
-        });
-        let mut answers = Answers::default();
-        for (name, answer) in join_all(asked).await {
-            match answer {
-                Some(answer) => answers.answers.push(answer),
-                None => answers.silent.push(name),
-            }
-        }
-        answers
+        self.members.ask_peers(question).await
     }
 
     /// Stops what a session of another process does, if the key is that session's; says whether there is such a session.
@@ -206,6 +205,31 @@ impl Console {
             Some(missing) => error.with_detail(format!("It is not known which sessions these have: {missing}.")),
             None => error,
         })
+    }
+}
+
+impl Members {
+    /// Asks all members of other processes that are up, all at once.
+    pub(crate) async fn ask_peers(&self, question: &Question) -> Answers {
+        let (Some(ask), Ok(question)) = (self.asker(), serde_json::to_vec(question)) else {
+            return Answers::default();
+        };
+        let peers = self.peers().into_iter().filter(|peer| peer.up);
+        let asked = peers.map(|peer: PeerPlace| {
+            let answer = timeout(ANSWER_MAX, ask(&peer.process, question.clone()));
+            async move {
+                let answer = answer.await.ok().flatten();
+                (peer.name, answer.and_then(|answer| serde_json::from_slice(&answer).ok()))
+            }
+        });
+        let mut answers = Answers::default();
+        for (name, answer) in join_all(asked).await {
+            match answer {
+                Some(answer) => answers.answers.push(answer),
+                None => answers.silent.push(name),
+            }
+        }
+        answers
     }
 }
 

@@ -1,7 +1,7 @@
 //! Errors and notices as the protocol sends them.
 
 use bytes::BytesMut;
-use switchyard_engine::{ClientError, Severity, SqlState, Warning};
+use switchyard_engine::{ClientError, IdleLimit, IdleSetting, Severity, SqlState, Warning};
 use switchyard_wire::{answer, vertica};
 
 /// Writes an error, to a client of Vertica as such know them.
@@ -45,6 +45,20 @@ pub(crate) fn put_notice(out: &mut BytesMut, warning: &Warning, to_vertica: bool
 /// The end of a session from outside.
 pub(crate) fn terminated() -> ClientError {
     ClientError::new(SqlState::AdminShutdown, "terminating connection due to administrator command").fatal()
+}
+
+/// A client that was silent for too long.
+pub(crate) fn idle((ms_max, setting): IdleLimit) -> ClientError {
+    let (sqlstate, message) = match setting {
+        IdleSetting::IdleSession | IdleSetting::Postgres => {
+            (SqlState::IdleSessionTimeout, "terminating connection due to idle-session timeout")
+        }
+        IdleSetting::InTransaction => {
+            (SqlState::IdleInTransactionSessionTimeout, "terminating connection due to idle-in-transaction timeout")
+        }
+    };
+    let detail = format!("The limit \"{}\" is {ms_max} ms.", setting.as_str());
+    ClientError::new(sqlstate, message).with_detail(detail).fatal()
 }
 
 /// A statement stopped from outside.

@@ -1,9 +1,11 @@
 //! The admin session: parse, plan, commit, answer rows.
 
+mod admission;
 mod asking;
 mod channels;
 mod counters;
 mod decision_log;
+mod draining;
 mod encode;
 mod encoding;
 mod error;
@@ -19,7 +21,7 @@ mod texts;
 mod transaction;
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ipnet::IpNet;
 use rand::CryptoRng;
@@ -29,8 +31,8 @@ use switchyard_catalog::{
 };
 pub use switchyard_engine::ProcessSetting;
 use switchyard_session::{
-    Client, Context, Elsewhere, Established, Limits, LoginDecision, NewSession, Peer, Registry, Routing, SessionError,
-    Throttle, Tls, decide_login, establish, mock_secret,
+    Client, Context, Elsewhere, Established, KeepAlive, Limits, LoginDecision, NewSession, Peer, Registry, Routing,
+    Secured, SessionError, Throttle, Tls, decide_login, establish, mock_secret,
 };
 use switchyard_store::{Commit, CommitError, Record, Retention, Store, StoreError};
 use switchyard_wire::{CancelKey, Md5Verifier, ScramVerifier, Version};
@@ -103,19 +105,31 @@ pub enum ConsoleOpenError {
 
 /// The newest catalog of this member.
 #[derive(Debug, Clone)]
-struct Head(Arc<RwLock<Arc<Catalog>>>);
+struct Head(Arc<watch::Sender<Arc<Catalog>>>);
 
 impl Head {
+    fn new(catalog: Catalog) -> Self {
+        Self(Arc::new(watch::Sender::new(Arc::new(catalog))))
+    }
+
     fn load(&self) -> Arc<Catalog> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.borrow())
+    }
+
+    /// Tells of each version that is newer than the one that there is now.
+    fn changed(&self) -> watch::Receiver<Arc<Catalog>> {
+        self.0.subscribe()
     }
 
     /// Takes a newer version; an older one comes too late. Of one version there is only one catalog.
     fn replace(&self, catalog: Arc<Catalog>) {
-        let mut head = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if head.version() < catalog.version() {
-            *head = catalog;
-        }
+        self.0.send_if_modified(|head| {
+            let newer = head.version() < catalog.version();
+            if newer {
+                *head = catalog;
+            }
+            newer
+        });
     }
 }
 
@@ -175,7 +189,7 @@ impl Console {
         info!(version = catalog.version(), node = %options.node_name, "catalog loaded");
         let shared = Shared {
             store,
-            head: Head(Arc::new(RwLock::new(Arc::new(catalog)))),
+            head: Head::new(catalog),
             committing: Arc::default(),
             members: Arc::default(),
             plans: Arc::default(),
@@ -252,8 +266,12 @@ impl Console {
                 let md5 = settings::database_value("password_md5_verifiers", &catalog).as_deref() == Some("on");
                 LoginDecision { client_sessions_max, md5, ..decide_login(&catalog, request) }
             }),
+            admit: {
+                let members = Arc::clone(&members);
+                Box::new(move |user, most| Box::pin(Arc::clone(&members).admit(user, most)))
+            },
         };
-        Arc::new(Self {
+        let console = Arc::new(Self {
             store,
             head,
             committing,
@@ -271,7 +289,9 @@ impl Console {
             locks,
             shutdown,
             made,
-        })
+        });
+        console.watch_catalog();
+        console
     }
 
     /// Whether the store was empty, and the superuser has the password that this member was given.
@@ -361,13 +381,16 @@ impl Console {
         elsewhere.establish_here(&self.context).await.map_err(|error| self.refused(peer, &error)).ok()
     }
 
-    /// Serves a client to its end.
-    pub async fn serve<S>(self: Arc<Self>, client: Client<S>)
-    where
+    /// Serves a client to its end; `keep_alive` says to its socket when it is probed.
+    pub async fn serve<S>(
+        self: Arc<Self>,
+        client: Client<S>,
+        keep_alive: fn(&Secured<S>, Option<KeepAlive>) -> std::io::Result<()>,
+    ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
     {
         self.metrics.sessions.fetch_add(1, Ordering::Relaxed);
-        protocol::run(self, client).await;
+        protocol::run(self, client, keep_alive).await;
     }
 
     /// Stops what a session of this member does, if the key is that session's; says whether there is such a session.
@@ -508,7 +531,10 @@ async fn join(
     let mut changes: Vec<_> = change.into_iter().collect();
     // Whoever was drained and has ended comes back to serve.
     if let Some(node) = catalog.nodes().named(&options.node_name).filter(|node| node.draining) {
-        changes.push(Change::AlterNode { name: node.name.clone(), change: NodeChange::Drain(false) });
+        changes.push(Change::AlterNode {
+            name: node.name.clone(),
+            change: NodeChange::Drain { draining: false, terms: None },
+        });
     }
     if catalog.database().member_secret.is_none() {
         changes.push(Change::SetMemberSecret { secret: new_member_secret(&mut rand::rng()) });

@@ -11,6 +11,7 @@ use switchyard_engine::{
 };
 use switchyard_session::{Registry, SessionEntry, SessionState, Tls, TlsFacts, TlsStatus};
 
+use crate::draining::Draining;
 use crate::members::{Here, Members};
 use crate::query_log::QueryLog;
 use crate::router::Router;
@@ -39,6 +40,7 @@ pub(crate) struct LiveState {
     workloads: Mutex<VecDeque<WorkloadDecision>>,
     process_settings: Arc<[ProcessSetting]>,
     pub(crate) query_log: Arc<QueryLog>,
+    pub(crate) draining: Draining,
 }
 
 impl LiveState {
@@ -52,6 +54,7 @@ impl LiveState {
             workloads: Mutex::default(),
             process_settings: process_settings.into(),
             query_log: Arc::new(QueryLog::new(start_us)),
+            draining: Draining::default(),
         }
     }
 
@@ -104,6 +107,7 @@ impl LiveState {
                 Lazy::new(move || members.sessions().iter().map(|(node, entry)| shown(Some(*node), entry)).collect())
             },
             ended_sessions: lazy(members, |live| &live.ended, |(_, end_us)| *end_us),
+            drains: Vec::new(),
             login_failures: lazy(members, |live| &live.failures, |failure| failure.time_us),
             node_events: members.events(),
             turns: Arc::clone(&router.turns),

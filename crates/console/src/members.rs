@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use switchyard_catalog::{Catalog, Name, Node, NodeId, NodeState, NodeStates, RuleCounters};
-use switchyard_engine::{LiveSession, NodeEvent};
+use switchyard_engine::{DrainProgress, LiveSession, NodeEvent};
 use switchyard_session::{Registry, SessionEntry};
-use switchyard_store::membership::MemberEvent;
+use switchyard_store::membership::{MemberEvent, Places};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::asking::AskPeer;
@@ -45,6 +45,8 @@ pub(crate) struct Members {
     /// What was decided last.
     pub(crate) routed: DecisionLog,
     asker: Asker,
+    /// Where sessions are counted with those of other processes.
+    pub(crate) places: OnceLock<Arc<Places>>,
 }
 
 /// By what members of other processes are asked.
@@ -119,6 +121,12 @@ impl Members {
         let mut ended: Vec<_> = self.here().iter().flat_map(|member| member.live.ended_sessions()).collect();
         ended.sort_by_key(|(_, end_us)| *end_us);
         ended
+    }
+
+    /// How far those are that drain.
+    pub(crate) fn drains(&self, catalog: &Catalog) -> Vec<DrainProgress> {
+        let of = |member: &Here| member.live.draining.progress(member.node, &member.registry, catalog);
+        self.here().iter().filter_map(of).collect()
     }
 
     /// Stops what a session does, if the key is that session's; says whether there is such a session.

@@ -21,7 +21,7 @@ use switchyard_wire::message::{TransactionStatus, backend_key_data, parameter_st
 use switchyard_wire::{WireError, answer, frontend, frontend::Frontend};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::futures::Notified;
-use tracing::debug;
+use tracing::{debug, info};
 
 use crate::Console;
 use crate::channels::Notification;
@@ -30,17 +30,18 @@ use crate::encode::{FieldFormat, Style, field};
 use crate::encoding::Encoding;
 use crate::error::canceled;
 use crate::session::{Answer, Outcome, PortalEvent, Session};
-use line::{Ended, Failure, Line};
+pub(crate) use line::Waits;
+use line::{Ended, Failure, KeepAliveBy, Line};
 use portal::{Portal, Reading};
 use prepared::Prepared;
 use vertica::Vertica;
 
 /// Serves a client that has been told AuthenticationOk, until it goes or is sent away.
-pub(crate) async fn run<S>(console: Arc<Console>, client: Client<S>)
+pub(crate) async fn run<S>(console: Arc<Console>, client: Client<S>, keep_alive: KeepAliveBy<Secured<S>>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
 {
-    let mut served = match begin(console, client) {
+    let mut served = match begin(console, client, keep_alive) {
         Ok(served) => served,
         Err(refused) => {
             let (line, error) = *refused;
@@ -61,7 +62,13 @@ where
 fn finish<S>(served: Served<S>, ended: &Ended) -> Line<S> {
     let Served { line, mut session, entry, .. } = served;
     session.end();
-    debug!(error = ended as &dyn std::error::Error, session = entry.id, "session ended");
+    match ended {
+        // Whoever asks why a client is gone must not have asked for everything to be told.
+        Ended::Idle(_) | Ended::Blocked(_) => {
+            info!(error = ended as &dyn std::error::Error, session = entry.id, "session ended");
+        }
+        _ => debug!(error = ended as &dyn std::error::Error, session = entry.id, "session ended"),
+    }
     line
 }
 
@@ -74,7 +81,7 @@ type Begun<S> = Result<Box<Served<Secured<S>>>, Box<(Line<Secured<S>>, ClientErr
 
 /// Makes the session of a client, in a box: it is as large as all that is needed to wait for the next message. Where there
 /// can be none, the client is to be told why.
-fn begin<S>(console: Arc<Console>, client: Client<S>) -> Begun<S>
+fn begin<S>(console: Arc<Console>, client: Client<S>, keep_alive: KeepAliveBy<Secured<S>>) -> Begun<S>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
 {
@@ -83,7 +90,7 @@ where
     let secret = place.secret().to_vec();
     let counters = Arc::clone(&console.live.query_log.counters);
     let message_bytes_max = console.context.limits.message_bytes_max;
-    let line = Line::new(stream, leftover, Arc::clone(&entry), counters, message_bytes_max);
+    let line = Line::new(stream, leftover, Arc::clone(&entry), counters, message_bytes_max, keep_alive);
     let opened = check_database(&console, database.as_deref(), parameters)
         .and_then(|parameters| vertica::open(Arc::clone(&console), place, parameters));
     let (session, warnings) = match opened {
@@ -258,6 +265,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             (true, true) => TransactionStatus::Failed,
         };
         ready_for_query(&mut self.line.out, status);
+        let waits = self.session.waits();
+        self.line.wait_as(waits);
         self.line.flush().await?;
         self.line.rest();
         Ok(())

@@ -15,11 +15,12 @@ use switchyard_engine::plan::{
     is_about_logins, lockout_warnings,
 };
 use switchyard_engine::{
-    AdvisoryLocks, ClientError, CursorRow, Described, Effect, Effects, HistoryRow, Lazy, Live, LiveSession,
-    LoggedStatement, Login, OutputColumn, Parameter, PgType, PreparedRow, Queries, QueryLimits, QueryRows, Scalar,
-    SessionChange, SessionState, Snapshot, SqlState, TimeSetting, Warning, WorkloadDecision, WorkloadWish, settings,
+    AdvisoryLocks, ClientError, CursorRow, Described, DrainProgress, Effect, Effects, HistoryRow, IdleLimit, Lazy,
+    Live, LiveSession, LoggedStatement, Login, OutputColumn, Parameter, PgType, PreparedRow, Queries, QueryLimits,
+    QueryRows, Scalar, SessionChange, SessionState, Snapshot, SqlState, TimeSetting, Warning, WorkloadDecision,
+    WorkloadWish, settings,
 };
-use switchyard_session::{Session as Place, SessionState as PlaceState};
+use switchyard_session::{KeepAlive, Session as Place, SessionState as PlaceState};
 use switchyard_store::Outcome as StoreOutcome;
 use tokio::time::{Instant, sleep};
 
@@ -30,6 +31,7 @@ use crate::encode::{IntervalStyle, Style};
 use crate::encoding::Encoding;
 use crate::error::aborted;
 use crate::live::{now_us, shown};
+use crate::protocol::Waits;
 use crate::query_log::{Keep, Running};
 use crate::transaction::{Author, Transaction};
 
@@ -78,6 +80,10 @@ struct StatementSettings {
     query: QueryLimits,
     keep: Keep,
     style: Style,
+    /// Outside of a transaction, and in one.
+    idle: [Option<IdleLimit>; 2],
+    grace_ms: Option<u64>,
+    keep_alive: KeepAlive,
 }
 
 /// The version of the catalog, and the state of a session.
@@ -126,6 +132,13 @@ pub(crate) enum Answer {
     Query(QueryRows),
     /// Rows that were fetched from a cursor.
     Fetched(Fetched),
+}
+
+/// The sessions of all members, and how far those are that drain.
+struct AllSessions {
+    open: Vec<LiveSession>,
+    ended: Vec<(LiveSession, i64)>,
+    drains: Vec<DrainProgress>,
 }
 
 /// Rows of a cursor.
@@ -479,6 +492,7 @@ impl Session {
         let catalog = self.catalog();
         let number = |name| settings::int_of(name, &self.state, &catalog);
         let size = |name| usize::try_from(number(name)).unwrap_or(usize::MAX);
+        let small = |name| u32::try_from(number(name)).unwrap_or_default();
         let time = switchyard_engine::statement_time_ms(&self.state, &catalog);
         let (time_ms_max, time_setting) = time.unwrap_or((0, TimeSetting::QueryTimeMax));
         StatementSettings {
@@ -506,7 +520,22 @@ impl Session {
                 encoding: Encoding::named(&self.setting("client_encoding")),
                 vertica: None,
             },
+            idle: switchyard_engine::idle_limits(&self.state, &catalog),
+            grace_ms: switchyard_engine::grace_period_ms(&self.state, &catalog),
+            keep_alive: KeepAlive {
+                idle_s: small("KeepAliveIdleTime"),
+                interval_s: small("KeepAliveProbeInterval"),
+                probes: small("KeepAliveProbeCount"),
+            },
         }
+    }
+
+    /// How long the client is waited for, as it is now.
+    pub(crate) fn waits(&mut self) -> Waits {
+        let in_transaction = self.in_transaction();
+        let StatementSettings { idle: [outside, inside], grace_ms, keep_alive, .. } = self.statement_settings();
+        let idle = if in_transaction { *inside } else { *outside };
+        Waits { idle, grace_ms: *grace_ms, keep_alive: *keep_alive }
     }
 
     /// The value of a setting, as SHOW has it.
@@ -983,7 +1012,7 @@ impl Session {
             Order::CloseUserSessions { user } => warnings.extend(self.close_others(Some(user)).await),
             Order::CloseAllSessions { only_user } => warnings.extend(self.close_others(only_user).await),
             Order::Shutdown { force } => {
-                if !force && self.all_sessions().await.0.len() > 1 {
+                if !force && self.all_sessions().await.open.len() > 1 {
                     warnings.push(Warning::notice(SHUTDOWN_ABORTED_NOTICE));
                     for cell in rows.rows.iter_mut().flatten() {
                         *cell = Some(SHUTDOWN_ABORTED.to_owned());
@@ -1045,7 +1074,7 @@ impl Session {
     /// How many sessions a subcluster has, but for this one.
     async fn sessions_there(&self, subcluster: &Name) -> usize {
         let nodes = self.nodes_of(subcluster);
-        let (open, _) = self.all_sessions().await;
+        let AllSessions { open, .. } = self.all_sessions().await;
         let there = |session: &&LiveSession| session.node.is_some_and(|node| nodes.contains(&node));
         open.iter().filter(there).filter(|session| session.session_id != self.place.id).count()
     }
@@ -1098,23 +1127,26 @@ impl Session {
     }
 
     /// The sessions of all members, open and ended; the client is told whose are missing.
-    async fn all_sessions(&self) -> (Vec<LiveSession>, Vec<(LiveSession, i64)>) {
+    async fn all_sessions(&self) -> AllSessions {
         let answers = self.console.ask_peers(&Question::Sessions).await;
         if let Some(missing) = answers.missing() {
             let warning =
                 Warning::new(format!("these members did not answer, and their sessions are missing: {missing}"));
             self.effects.push(Effect::Warn(warning));
         }
-        let (mut open, mut ended) = (self.console.own_sessions(), self.console.members.ended());
+        let members = &self.console.members;
+        let drains = members.drains(&self.console.catalog());
+        let mut all = AllSessions { open: self.console.own_sessions(), ended: members.ended(), drains };
         for answer in answers.answers {
-            if let PeerAnswer::Sessions { open: theirs, ended: theirs_ended } = answer {
-                open.extend(theirs);
-                ended.extend(theirs_ended);
+            if let PeerAnswer::Sessions { open, ended, drains } = answer {
+                all.open.extend(open);
+                all.ended.extend(ended);
+                all.drains.extend(drains);
             }
         }
-        open.sort_by_key(|session| session.login_us);
-        ended.sort_by_key(|(_, end_us)| *end_us);
-        (open, ended)
+        all.open.sort_by_key(|session| session.login_us);
+        all.ended.sort_by_key(|(_, end_us)| *end_us);
+        all
     }
 
     async fn note_refusal(&self, statement: &Statement, error: &ClientError) {
@@ -1152,9 +1184,9 @@ impl Session {
             &self.console.context.registry,
             self.console.context.tls.as_deref(),
         );
-        let live = if needs.sessions && self.console.members.asker().is_some() {
-            let (open, ended) = self.all_sessions().await;
-            Live { sessions: Lazy::known(open), ended_sessions: Lazy::known(ended), ..live }
+        let live = if needs.sessions {
+            let AllSessions { open, ended, drains } = self.all_sessions().await;
+            Live { sessions: Lazy::known(open), ended_sessions: Lazy::known(ended), drains, ..live }
         } else {
             live
         };

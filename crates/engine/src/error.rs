@@ -105,6 +105,8 @@ states! {
     IoError = "58030",
     TransactionResolutionUnknown = "08007",
     AdminShutdown = "57P01",
+    IdleSessionTimeout = "57P05",
+    IdleInTransactionSessionTimeout = "25P03",
     ProtocolViolation = "08P01",
     InternalError = "XX000",
 }
@@ -279,8 +281,6 @@ pub enum PlanError {
     Redundant { what: &'static str },
     /// Part of the dialect, but of no use here.
     NotSupported { what: String, hint: Option<String> },
-    /// A later version has it.
-    NotAvailable { what: String },
     /// ALTER USER ... IDENTIFIED BY of oneself without REPLACE.
     OldPasswordNeeded,
     /// A REPLACE password that does not fit.
@@ -384,9 +384,6 @@ impl From<PlanError> for ClientError {
             PlanError::Redundant { what } => Self::new(S::SyntaxError, format!("{what} specified more than once")),
             PlanError::NotSupported { what, hint } => {
                 Self::new(S::FeatureNotSupported, format!("{what} is not supported")).with_hint_if(hint)
-            }
-            PlanError::NotAvailable { what } => {
-                Self::new(S::FeatureNotSupported, format!("{what} is not available yet"))
             }
             PlanError::OldPasswordNeeded => {
                 Self::new(S::InsufficientPrivilege, "Must give the current password to change it")

@@ -18,11 +18,14 @@ pub use effects::{Effect, Effects};
 pub use error::{AS_SUPERUSER, ClientError, PlanError, Severity, SqlState, Warning};
 pub use locks::{AdvisoryLocks, LockFault, LockKey, LockMode, LockRow};
 pub use routed::{Candidates, RoutedConnection};
-pub use session_state::{Login, SessionChange, SessionState, WorkloadWish, statement_time_ms};
+pub use session_state::{
+    IdleLimit, IdleSetting, Login, SessionChange, SessionState, WorkloadWish, grace_period_ms, idle_limits,
+    statement_time_ms,
+};
 pub use snapshot::{
-    ClientCertificate, CursorRow, HistoryRow, HostInterface, Lazy, Live, LiveSession, LiveTls, LoggedStatement,
-    LoginFailure, NodeEvent, PreparedRow, ProcessSetting, ServerCertificate, Snapshot, Traffic, Work, WorkloadDecision,
-    node_states,
+    ClientCertificate, CursorRow, DrainProgress, HistoryRow, HostInterface, Lazy, Live, LiveSession, LiveTls,
+    LoggedStatement, LoginFailure, NodeEvent, PreparedRow, ProcessSetting, ServerCertificate, Snapshot, Traffic, Work,
+    WorkloadDecision, node_states,
 };
 pub use sql::{
     Described, Needs, OutputColumn, Parameter, PgType, PlanCache, Queries, QueryError, QueryLimits, QueryRows, Scalar,

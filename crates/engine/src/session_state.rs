@@ -16,7 +16,7 @@ pub mod access;
 mod limits;
 mod startup;
 
-pub use limits::{grace_period_ms, idle_session_timeout_ms, statement_time_ms};
+pub use limits::{IdleLimit, IdleSetting, grace_period_ms, idle_limits, statement_time_ms};
 
 /// Which workload a session wants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

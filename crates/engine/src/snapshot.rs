@@ -31,6 +31,19 @@ pub struct HistoryRow {
     pub outcome: String,
 }
 
+/// How far a member is that drains, as it says itself: the time is measured by its own clock.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct DrainProgress {
+    /// Its node.
+    pub node: NodeId,
+    /// How many sessions it had when it began.
+    pub sessions_at_start: usize,
+    /// How many of them it still has.
+    pub sessions_left: usize,
+    /// How long they may go on, in milliseconds; none where no time was named.
+    pub time_left_ms: Option<u64>,
+}
+
 /// One connected client, as `SESSIONS` shows it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LiveSession {
@@ -398,6 +411,8 @@ pub struct Live {
     pub sessions: Lazy<Vec<LiveSession>>,
     /// Sessions that ended, the newest last; bounded.
     pub ended_sessions: Lazy<Vec<(LiveSession, i64)>>,
+    /// How far the members are that drain; filled when the statement reads tables of sessions.
+    pub drains: Vec<DrainProgress>,
     /// Logins that failed, the newest last; bounded.
     pub login_failures: Lazy<Vec<LoginFailure>>,
     /// State changes, the newest last; bounded.

@@ -51,6 +51,7 @@ impl Cluster {
         let mut events = watch_members(self.store.link());
         let own = self.membership.member().process;
         self.peers.serve(console);
+        console.count_in(self.membership.places());
         let (hearing, peers) = (Arc::clone(console), Arc::clone(&self.peers));
         self.tasks.spawn(async move {
             while let Some(event) = events.recv().await {

@@ -12,6 +12,7 @@ mod command_line;
 mod dump;
 mod first_start;
 mod http;
+mod keep_alive;
 mod listener;
 mod logging;
 mod member;

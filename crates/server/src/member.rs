@@ -11,6 +11,7 @@ use switchyard_session::{Elsewhere, Established, Peer, Secured};
 use tokio::net::{TcpListener, TcpStream};
 use tracing::{debug, info, warn};
 
+use crate::keep_alive::keep_alive;
 use crate::serve::Sessions;
 
 /// How long another member may take to answer, in milliseconds.
@@ -60,7 +61,7 @@ impl Member {
 
     async fn serve(&self, established: Established<TcpStream>, peer: Peer) {
         match established {
-            Established::Client(client) => Arc::clone(&self.console).serve(*client).await,
+            Established::Client(client) => Arc::clone(&self.console).serve(*client, keep_alive).await,
             Established::Cancel { process_id, secret, stream } => {
                 let known = self.console.cancel(process_id, &secret)
                     || self.relays.cancel(process_id, &secret, PASSAGE_MS_MAX).await

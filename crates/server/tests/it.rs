@@ -25,6 +25,8 @@ mod driver;
 mod families;
 #[path = "it/files.rs"]
 mod files;
+#[path = "it/fleet.rs"]
+mod fleet;
 #[path = "it/http.rs"]
 mod http;
 #[path = "it/jdbc.rs"]
@@ -53,6 +55,8 @@ mod restart;
 mod rights;
 #[path = "it/vertica.rs"]
 mod vertica;
+#[path = "it/waits.rs"]
+mod waits;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use switchyard_testkit::{Server, ServerOptions, Store};
@@ -87,6 +91,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(restart::trials());
     trials.extend(rights::trials());
     trials.extend(vertica::trials());
+    trials.extend(waits::trials());
     libtest_mimic::run(&arguments, trials).exit()
 }
 

@@ -6,7 +6,7 @@ mod vertica;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use switchyard_catalog::{Authentication, AuthenticationMethod, Name, User};
+use switchyard_catalog::{Authentication, AuthenticationMethod, LimitScope, Name, User};
 use switchyard_wire::member::{Introduction, Nonces};
 use switchyard_wire::message;
 use switchyard_wire::scram::{self, Channel, ClientKey, Exchange, Proven, ScramError};
@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
 
 use self::arrival::{Arrival, First, TlsChannel, first_packet};
+use crate::admission::{Admission, Admit};
 use crate::connection::Connection;
 use crate::error::{PasswordFailure, SessionError};
 use crate::limits::Limits;
@@ -49,6 +50,8 @@ pub struct Context {
     pub routing: Routing,
     /// Says who may log in, and how: [`crate::decide_login`] on the newest catalog.
     pub authenticate: Box<Authenticate>,
+    /// Takes a user's place in the cluster.
+    pub admit: Box<Admit>,
 }
 
 impl std::fmt::Debug for Context {
@@ -310,11 +313,23 @@ where
     if let Some(node) = (context.routing.draining)().filter(|_| !user.superuser) {
         return Err(SessionError::Draining(node));
     }
+    let limit = user.limits.max_connections;
+    let user_sessions_max = limit.map(|(most, scope)| (usize::try_from(most).unwrap_or(usize::MAX), scope));
+    let permit = match user_sessions_max {
+        Some((sessions_max, LimitScope::Database)) => match (context.admit)(user.id, sessions_max).await {
+            Admission::Alone => None,
+            Admission::Taken(permit) => Some(permit),
+            Admission::Full => {
+                return Err(SessionError::UserSessionsMax { user: user.name.clone(), sessions_max });
+            }
+        },
+        _ => None,
+    };
     let new = NewSession {
         user: user.id,
         user_name: user.name.clone(),
         superuser: user.superuser,
-        user_sessions_max: user.limits.max_connections.map(|(most, _)| usize::try_from(most).unwrap_or(usize::MAX)),
+        user_sessions_max,
         client_sessions_max,
         client: peer.address(),
         local: peer.local(),
@@ -328,6 +343,7 @@ where
         given,
     };
     let session = context.registry.register(new, &context.limits, &mut rand::rng())?;
+    session.entry().hold(permit);
     message::authentication_ok(connection.out());
     connection.flush().await?;
     let Startup { parameters, .. } = startup;

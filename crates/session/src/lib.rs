@@ -3,6 +3,7 @@
 //! [`establish`] takes a byte stream from its first byte to AuthenticationOk. Who may log in is decided by the catalog
 //! ([`decide_login`]); what becomes of the session is the caller's.
 
+mod admission;
 mod connection;
 mod error;
 mod establish;
@@ -14,9 +15,10 @@ mod secured;
 mod throttle;
 mod tls;
 
+pub use admission::{Admission, Admit, Permit};
 pub use error::{PasswordFailure, SessionError};
 pub use establish::{Client, Context, Elsewhere, Established, establish};
-pub use limits::Limits;
+pub use limits::{KeepAlive, Limits};
 pub use login::{Attempt, Authenticate, LoginDecision, LoginRequest, Peer, decide_login, mock_secret};
 pub use registry::{Activity, LoginSlot, NewSession, Registry, Session, SessionEntry, SessionState};
 pub use routing::{Balance, Decide, Destination, Routing};

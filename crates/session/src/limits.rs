@@ -4,6 +4,17 @@ use std::time::Duration;
 
 use switchyard_wire::startup::STARTUP_BYTES_MAX;
 
+/// When a connection on which nothing happens is probed, and given up. 0 is the operating system's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KeepAlive {
+    /// How long nothing must happen before the first probe, in seconds.
+    pub idle_s: u32,
+    /// Between two probes, in seconds.
+    pub interval_s: u32,
+    /// How many get no answer before the connection is given up.
+    pub probes: u32,
+}
+
 /// The settings that bound what a client can do by logging in, and with every message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {

@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;
 use rand::{CryptoRng, RngExt};
 use subtle::ConstantTimeEq;
-use switchyard_catalog::{Authentication, AuthenticationMethod, Name, UserId};
+use switchyard_catalog::{Authentication, AuthenticationMethod, LimitScope, Name, UserId};
 use switchyard_wire::vertica::Wishes;
 use switchyard_wire::{CancelKey, Version};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 use tokio::sync::watch;
 
+use crate::admission::Permit;
 use crate::error::SessionError;
 use crate::limits::Limits;
 use crate::tls::TlsFacts;
@@ -36,8 +37,22 @@ pub struct Registry {
     logins_next: AtomicU64,
     /// Shared with the other members of the process: an id is never used twice.
     number_next: Arc<AtomicU64>,
+    family: Arc<Family>,
+}
+
+/// The registries of one process.
+#[derive(Debug, Default)]
+struct Family {
     /// Held while the sessions of one user are counted and another is taken in.
     admission: Mutex<()>,
+    registries: Mutex<Vec<Weak<Registry>>>,
+}
+
+impl Family {
+    fn sessions_of(&self, user: UserId) -> usize {
+        let registries = self.registries.lock().unwrap_or_else(PoisonError::into_inner);
+        registries.iter().filter_map(Weak::upgrade).map(|registry| registry.sessions_of(user)).sum()
+    }
 }
 
 /// What is known of a session when it begins.
@@ -49,8 +64,8 @@ pub struct NewSession {
     pub user_name: Name,
     /// Whether the user may have a reserved connection.
     pub superuser: bool,
-    /// How many sessions the user may have, if the catalog says so.
-    pub user_sessions_max: Option<usize>,
+    /// How many sessions the user may have, if the catalog says so: with this member, or with all.
+    pub user_sessions_max: Option<(usize, LimitScope)>,
     /// How many clients may be here, if the catalog says so; superusers may be a few more.
     pub client_sessions_max: Option<usize>,
     /// The client's address and port; `None` on a Unix socket.
@@ -109,6 +124,7 @@ pub struct SessionEntry {
     activity: Mutex<Activity>,
     cancel: Notify,
     end: watch::Sender<bool>,
+    permit: Mutex<Option<Permit>>,
 }
 
 /// What a session is doing.
@@ -187,24 +203,33 @@ pub struct LoginSlot {
 impl Registry {
     /// An empty registry; `host` begins the sessions' ids.
     pub fn new(host: impl Into<String>) -> Arc<Self> {
-        Self::counting(host.into(), Arc::new(AtomicU64::new(1)))
+        Self::counting(host.into(), Arc::new(AtomicU64::new(1)), Arc::default())
     }
 
     /// An empty registry of another member of this process.
     pub fn beside(&self, host: impl Into<String>) -> Arc<Self> {
-        Self::counting(host.into(), Arc::clone(&self.number_next))
+        Self::counting(host.into(), Arc::clone(&self.number_next), Arc::clone(&self.family))
     }
 
-    fn counting(host: String, number_next: Arc<AtomicU64>) -> Arc<Self> {
-        Arc::new(Self {
+    fn counting(host: String, number_next: Arc<AtomicU64>, family: Arc<Family>) -> Arc<Self> {
+        let registry = Arc::new(Self {
             host,
             sessions: DashMap::new(),
             sessions_count: AtomicUsize::new(0),
             logins: Mutex::new(BTreeMap::new()),
             logins_next: AtomicU64::new(0),
             number_next,
-            admission: Mutex::new(()),
-        })
+            family,
+        });
+        let mut registries = registry.family.registries.lock().unwrap_or_else(PoisonError::into_inner);
+        registries.push(Arc::downgrade(&registry));
+        drop(registries);
+        registry
+    }
+
+    /// How many sessions a user has here.
+    pub fn sessions_of(&self, user: UserId) -> usize {
+        self.sessions.iter().filter(|entry| entry.user == user).count()
     }
 
     /// The live sessions, the oldest first.
@@ -255,7 +280,8 @@ impl Registry {
         rng: &mut impl CryptoRng,
     ) -> Result<Session, SessionError> {
         // Of two logins of one user only one may take his last place.
-        let _alone = new.user_sessions_max.map(|_| self.admission.lock().unwrap_or_else(PoisonError::into_inner));
+        let _alone =
+            new.user_sessions_max.map(|_| self.family.admission.lock().unwrap_or_else(PoisonError::into_inner));
         self.count_session(&new, limits)?;
         // Vertica's clients read four bytes, whatever the version.
         let secret_bytes = if new.vertica.is_none() && new.version >= Version::V3_2 { 32 } else { 4 };
@@ -303,6 +329,7 @@ impl Registry {
                 }),
                 cancel: Notify::new(),
                 end: watch::Sender::new(false),
+                permit: Mutex::new(None),
             });
             place.insert(Arc::clone(&entry));
             return Ok(Session { registry: Arc::clone(self), entry });
@@ -310,8 +337,11 @@ impl Registry {
     }
 
     fn count_session(&self, new: &NewSession, limits: &Limits) -> Result<(), SessionError> {
-        if let Some(sessions_max) = new.user_sessions_max {
-            let own = self.sessions.iter().filter(|entry| entry.user == new.user).count();
+        if let Some((sessions_max, scope)) = new.user_sessions_max {
+            let own = match scope {
+                LimitScope::Node => self.sessions_of(new.user),
+                LimitScope::Database => self.family.sessions_of(new.user),
+            };
             if own >= sessions_max {
                 return Err(SessionError::UserSessionsMax { user: new.user_name.clone(), sessions_max });
             }
@@ -413,6 +443,16 @@ impl SessionEntry {
         });
     }
 
+    /// Has a place in the cluster for as long as it lasts.
+    pub fn hold(&self, permit: Option<Permit>) {
+        *self.permit.lock().unwrap_or_else(PoisonError::into_inner) = permit;
+    }
+
+    /// Whether it has one.
+    pub fn has_permit(&self) -> bool {
+        self.permit.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Stops the statement that runs; does nothing when none does.
     pub fn interrupt(&self) {
         self.cancel.notify_waiters();
@@ -465,6 +505,7 @@ impl Deref for Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.registry.sessions.remove(&self.entry.process_id);
+        self.entry.hold(None);
         self.registry.sessions_count.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -17,6 +17,16 @@ pub enum Secured<S> {
     Tls(Box<TlsStream<Rewound<S>>>),
 }
 
+impl<S> Secured<S> {
+    /// What is below.
+    pub fn socket(&self) -> &S {
+        match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(stream) => &stream.get_ref().0.stream,
+        }
+    }
+}
+
 /// A stream with bytes that were read from it before it was known whose they are.
 #[derive(Debug)]
 pub struct Rewound<S> {

@@ -6,7 +6,7 @@
 //!
 //! Whoever watches keeps what it knew while etcd is away ([`MemberEvent::Blind`]): silence of etcd's is no member's end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +24,10 @@ use tracing::{debug, warn};
 use crate::contract::StoreError;
 use crate::etcd::{EtcdLink, LinkError, keys_and_values, watches};
 use crate::etcd_store::nonce;
+
+mod places;
+
+pub use self::places::{Place, Places};
 
 /// The time to live that members ask for, unless the options say otherwise.
 pub const MEMBER_TTL_S: u64 = 3;
@@ -151,6 +155,7 @@ impl MemberEvent {
 #[derive(Debug)]
 pub struct Membership {
     seat: Arc<Seat>,
+    places: Arc<Places>,
     _tasks: JoinSet<()>,
 }
 
@@ -168,6 +173,10 @@ struct Held {
     lease: i64,
     ttl: Duration,
     standing: Standing,
+    /// The keys of the places that sessions have.
+    places: BTreeSet<String>,
+    /// The lease under which they were all written last.
+    places_lease: i64,
 }
 
 /// How a member stands with etcd.
@@ -231,12 +240,16 @@ impl Membership {
                 Err(error) => return Err(store(error)),
             }
         }
-        let held = Mutex::new(Held { member, lease, ttl, standing: Standing::Member });
+        let (places, places_lease) = (BTreeSet::new(), lease);
+        let held = Mutex::new(Held { member, lease, ttl, standing: Standing::Member, places, places_lease });
         let seat = Arc::new(Seat { link: link.clone(), key, ttl_asked, held });
         let mut tasks = JoinSet::new();
         let keeper = Arc::clone(&seat);
         tasks.spawn(async move { keeper.keep_for_ever().await });
-        Ok(Self { seat, _tasks: tasks })
+        let (places, given_back) = Places::new(&seat);
+        let taker = Arc::clone(&seat);
+        tasks.spawn(async move { taker.take_back(given_back).await });
+        Ok(Self { seat, places: Arc::new(places), _tasks: tasks })
     }
 
     /// What others see.
@@ -247,6 +260,11 @@ impl Membership {
     /// The time to live that etcd granted: it does not go below 2 s.
     pub fn ttl(&self) -> Duration {
         self.seat.held().ttl
+    }
+
+    /// The places of this process's sessions.
+    pub fn places(&self) -> Arc<Places> {
+        Arc::clone(&self.places)
     }
 
     /// How it stands with etcd, as of the last attempt to keep the lease alive.
@@ -281,7 +299,7 @@ impl Membership {
     /// # Errors
     /// When etcd cannot be reached. The lease then ends by itself.
     pub async fn leave(self) -> Result<(), StoreError> {
-        let Self { seat, _tasks: tasks } = self;
+        let Self { seat, places: _, _tasks: tasks } = self;
         drop(tasks);
         seat.held().member.leaving = true;
         let said = seat.say().await;
@@ -321,6 +339,7 @@ impl Seat {
         if keep_alive(&self.link, lease).await? {
             // The record may have been taken out by hand; then it comes back.
             if self.say().await? {
+                self.publish_all().await?;
                 return Ok(Standing::Member);
             }
         } else {
@@ -334,7 +353,10 @@ impl Seat {
             (held.member.clone(), held.lease)
         };
         match take(&self.link, &self.key, &member, lease).await? {
-            Taken::Ours => Ok(Standing::Member),
+            Taken::Ours => {
+                self.publish_all().await?;
+                Ok(Standing::Member)
+            }
             Taken::Theirs { record, .. } => Ok(Standing::Displaced { by: Box::new(record) }),
         }
     }

@@ -45,6 +45,7 @@ impl Draft {
             subcluster,
             export_interface: None,
             draining: false,
+            drain: None,
             replaced_by: None,
         });
         Ok(())
@@ -77,7 +78,10 @@ impl Draft {
                 node.replaced_by = None;
                 self.stand_down(node.id);
             }
-            NodeChange::Drain(draining) => node.draining = *draining,
+            NodeChange::Drain { draining, terms } => {
+                node.draining = *draining;
+                node.drain = terms.filter(|_| *draining);
+            }
             NodeChange::Join { host, port, upstream } => {
                 check_address(host, *port)?;
                 node.host.clone_from(host);
@@ -178,4 +182,5 @@ fn join(node: &mut Node, upstream: Option<crate::Secret>) {
     let (NodeKind::Member { upstream: known } | NodeKind::Remote { upstream: known }) = &node.kind;
     node.kind = NodeKind::Member { upstream: upstream.or_else(|| known.clone()) };
     node.draining = false;
+    node.drain = None;
 }

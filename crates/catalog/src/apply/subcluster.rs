@@ -117,7 +117,10 @@ impl Draft {
         let nodes: Vec<Arc<Node>> = self.catalog.nodes.iter().cloned().collect();
         for node in nodes.into_iter().filter(|node| subcluster.is_none_or(|id| node.subcluster == id)) {
             if node.draining != draining {
-                self.put(with(&*node, |node| node.draining = draining));
+                self.put(with(&*node, |node| {
+                    node.draining = draining;
+                    node.drain = None;
+                }));
             }
         }
         Ok(())

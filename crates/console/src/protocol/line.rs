@@ -1,18 +1,20 @@
 //! A client's byte stream: whole messages in, bytes out, never waiting longer than the session may live.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use switchyard_engine::{ClientError, SqlState, Warning};
-use switchyard_session::SessionEntry;
+use switchyard_engine::{ClientError, IdleLimit, SqlState, Warning};
+use switchyard_session::{KeepAlive, SessionEntry};
 use switchyard_wire::{WireError, frame};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::timeout;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tracing::debug;
 
 use crate::counters::Counters;
 use crate::encoding::Encoding;
-use crate::error::{put_error, put_notice, terminated};
+use crate::error::{idle, put_error, put_notice, terminated};
 
 /// How much is read at once, in bytes.
 const READ_BYTES: usize = 8 * 1024;
@@ -22,6 +24,9 @@ const IDLE_BYTES: usize = 512;
 
 /// How much is written before it is sent, in bytes.
 const WRITE_BYTES: usize = 16 * 1024;
+
+/// As good as for ever.
+const FAR: Duration = Duration::from_secs(365 * 86_400);
 
 /// How long a client that is sent away may take to read why.
 const FAREWELL_TIME: Duration = Duration::from_secs(1);
@@ -35,6 +40,12 @@ pub(crate) enum Ended {
     /// Somebody closed the session.
     #[error("the session was closed")]
     Terminated,
+    /// The client was silent for too long.
+    #[error("the client was silent for longer than {} ms, by {}", .0.0, .0.1.as_str())]
+    Idle(IdleLimit),
+    /// The client did not take what it was sent.
+    #[error("the client took nothing of what it was sent for {0} ms, by GRACEPERIOD")]
+    Blocked(u64),
     /// The connection broke.
     #[error("the connection broke")]
     Io(#[from] std::io::Error),
@@ -47,7 +58,8 @@ impl Ended {
     /// What the client is told, if it can be.
     pub(crate) fn told(&self) -> Option<ClientError> {
         match self {
-            Self::Closed | Self::Io(_) => None,
+            Self::Closed | Self::Io(_) | Self::Blocked(_) => None,
+            Self::Idle(limit) => Some(idle(*limit)),
             Self::Terminated => Some(terminated()),
             Self::Wire(WireError::MessageLength { length, bytes_max, .. })
                 if usize::try_from(*length).is_ok_and(|length| length >= *bytes_max) =>
@@ -59,6 +71,17 @@ impl Ended {
             }
             Self::Wire(error) => Some(ClientError::new(SqlState::ProtocolViolation, error.to_string()).fatal()),
         }
+    }
+}
+
+/// Ready when a silence was too long; never, if it may last.
+async fn over(silence: &mut Option<(Pin<Box<Sleep>>, IdleLimit)>) -> IdleLimit {
+    match silence {
+        Some((sleep, limit)) => {
+            sleep.await;
+            *limit
+        }
+        None => std::future::pending().await,
     }
 }
 
@@ -95,6 +118,24 @@ pub(crate) struct Line<S> {
     entry: Arc<SessionEntry>,
     counters: Arc<Counters>,
     message_bytes_max: usize,
+    waits: Waits,
+    /// Since when nothing has come that was waited for.
+    silent_since: Option<Instant>,
+    keep_alive: KeepAliveBy<S>,
+}
+
+/// How a stream's socket is told to look whether the client is there; and when, if it is not the system's to say.
+pub(crate) type KeepAliveBy<S> = fn(&S, Option<KeepAlive>) -> std::io::Result<()>;
+
+/// How long a client is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Waits {
+    /// For its next message.
+    pub(crate) idle: Option<IdleLimit>,
+    /// To take what it is sent, in milliseconds.
+    pub(crate) grace_ms: Option<u64>,
+    /// For a sign of its system's.
+    pub(crate) keep_alive: KeepAlive,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
@@ -105,8 +146,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         entry: Arc<SessionEntry>,
         counters: Arc<Counters>,
         message_bytes_max: usize,
+        keep_alive: KeepAliveBy<S>,
     ) -> Self {
-        Self {
+        let line = Self {
             stream,
             read: leftover,
             out: BytesMut::new(),
@@ -114,6 +156,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
             entry,
             counters,
             message_bytes_max,
+            waits: Waits::default(),
+            silent_since: None,
+            keep_alive,
+        };
+        line.probe(None);
+        line
+    }
+
+    /// Waits so long from now on.
+    pub(crate) fn wait_as(&mut self, waits: Waits) {
+        if waits.keep_alive != self.waits.keep_alive {
+            self.probe(Some(waits.keep_alive));
+        }
+        self.waits = waits;
+    }
+
+    fn probe(&self, keep_alive: Option<KeepAlive>) {
+        if let Err(error) = (self.keep_alive)(&self.stream, keep_alive) {
+            debug!(%error, session = self.entry.id, "when the connection is probed cannot be set");
         }
     }
 
@@ -125,21 +186,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
             if let Some(header) = frame(&self.read, self.message_bytes_max)?
                 && header.body(&self.read).is_some()
             {
+                self.silent_since = None;
                 let mut message = self.read.split_to(header.len);
                 return Ok((header.kind, message.split_off(switchyard_wire::FrameHeader::BYTES)));
             }
             // Most sessions are idle most of the time: they keep room for a header only.
             self.read.reserve(if self.read.is_empty() { IDLE_BYTES } else { READ_BYTES });
+            let mut silence = self.waits.idle.map(|limit| (Box::pin(sleep_until(self.silent_until(limit.0))), limit));
             let count = tokio::select! {
                 biased;
                 () = entry.terminated() => return Err(Ended::Terminated),
                 count = self.stream.read_buf(&mut self.read) => count?,
+                limit = over(&mut silence) => return Err(Ended::Idle(limit)),
             };
             if count == 0 {
                 return Err(Ended::Closed);
             }
+            self.silent_since = None;
             self.counters.received(count);
         }
+    }
+
+    /// Until when there may be silence. Whoever hears something else meanwhile does not wait anew.
+    fn silent_until(&mut self, ms_max: u64) -> Instant {
+        let since = *self.silent_since.get_or_insert_with(Instant::now);
+        since.checked_add(Duration::from_millis(ms_max)).unwrap_or_else(|| since + FAR)
     }
 
     /// Gives the memory of long messages back.
@@ -162,7 +233,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         let entry = Arc::clone(&self.entry);
         tokio::select! {
             biased;
-            sent = self.send() => Ok(sent?),
+            sent = self.send() => sent,
             () = entry.terminated() => Err(Ended::Terminated),
         }
     }
@@ -173,11 +244,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         self.encoding = encoding;
     }
 
-    async fn send(&mut self) -> std::io::Result<()> {
+    async fn send(&mut self) -> Result<(), Ended> {
         self.encoding.rewrite_messages(&mut self.out);
         self.counters.sent(self.out.len());
-        self.stream.write_all_buf(&mut self.out).await?;
-        self.stream.flush().await
+        let Some(grace_ms) = self.waits.grace_ms else {
+            self.stream.write_all_buf(&mut self.out).await?;
+            return Ok(self.stream.flush().await?);
+        };
+        // Whoever takes something has time anew for the rest.
+        let (grace, blocked) = (Duration::from_millis(grace_ms), |_| Ended::Blocked(grace_ms));
+        while !self.out.is_empty() {
+            if timeout(grace, self.stream.write_buf(&mut self.out)).await.map_err(blocked)?? == 0 {
+                return Err(Ended::Closed);
+            }
+        }
+        Ok(timeout(grace, self.stream.flush()).await.map_err(blocked)??)
     }
 
     /// Writes an error.
@@ -190,7 +271,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         self.error(error);
         let said = async {
             self.send().await?;
-            self.stream.shutdown().await
+            Ok::<_, Ended>(self.stream.shutdown().await?)
         };
         // The client may be gone already, or not read: there is nobody else to tell.
         let _ = timeout(FAREWELL_TIME, said).await;

@@ -140,6 +140,7 @@ pub(super) fn nodes(catalog: &Catalog) -> Vec<Line> {
         let settings = assignments(catalog.settings_at(SettingLevel::Node(node.id)));
         lines.extend(settings.into_iter().map(|pair| alter(NodeAction::Parameter(set_action([pair])))));
         if node.draining {
+            // How long it may take is for the process that does it: whoever joins later drains no more.
             lines.push(alter(NodeAction::Drain { within: None, then_close: false }));
         }
         let typed = match node.node_type {

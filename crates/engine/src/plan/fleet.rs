@@ -1,8 +1,8 @@
 //! The database, nodes, subclusters, fault groups.
 
 use switchyard_catalog::{
-    Change, FaultGroupChange, Name, NodeChange, NodeKind, NodeType as CatalogNodeType, Secret, SettingLevel,
-    SettingTarget, SubclusterChange,
+    Change, DrainTerms, FaultGroupChange, Name, NodeChange, NodeKind, NodeType as CatalogNodeType, Secret,
+    SettingLevel, SettingTarget, SubclusterChange,
 };
 use switchyard_dialect::{
     DatabaseAction, FaultGroupAction, Ident, NodeAction, NodeType, OrDefault, ParameterAction, SecretText, Selection,
@@ -150,22 +150,37 @@ fn node_changes(node: &Name, action: &NodeAction, context: &PlanContext<'_>) -> 
         }
         NodeAction::Upstream(url) => NodeChange::Upstream(url.as_ref().map(upstream).transpose()?),
         NodeAction::Rename(to) => NodeChange::Rename(name(to)?),
-        NodeAction::Drain { within: None, then_close: false } => NodeChange::Drain(true),
-        NodeAction::Drain { within, .. } => return Err(drain_within(within.as_deref())),
-        NodeAction::CancelDrain => NodeChange::Drain(false),
+        NodeAction::Drain { within, then_close } => {
+            let terms = within.as_ref().map(|within| drain_terms(node, within, *then_close, context)).transpose()?;
+            NodeChange::Drain { draining: true, terms }
+        }
+        NodeAction::CancelDrain => NodeChange::Drain { draining: false, terms: None },
     };
     Ok(one(TAG, Change::AlterNode { name: node.clone(), change }))
 }
 
-fn drain_within(within: Option<&str>) -> PlanError {
-    match within {
-        Some(text) if interval::parse(text).is_none() => PlanError::Text {
+/// Only a member can measure how long its sessions take, and close them.
+fn drain_terms(
+    node: &Name,
+    within: &str,
+    then_close: bool,
+    context: &PlanContext<'_>,
+) -> Result<DrainTerms, PlanError> {
+    let Some(within_us) = interval::parse(within) else {
+        return Err(PlanError::Text {
             what: "DRAIN WITHIN",
-            value: text.to_owned(),
+            value: within.to_owned(),
             hint: Some("Write an interval, for example '10 mins'."),
-        },
-        _ => PlanError::NotAvailable { what: "ALTER NODE ... DRAIN WITHIN".to_owned() },
+        });
+    };
+    let found = context.catalog.nodes().named(node);
+    if found.is_some_and(|node| matches!(node.kind, NodeKind::Remote { .. })) {
+        return Err(PlanError::NotSupported {
+            what: "DRAIN WITHIN for a node that is no member".to_owned(),
+            hint: Some("ALTER NODE ... DRAIN without a time has new connections go elsewhere.".to_owned()),
+        });
     }
+    Ok(DrainTerms { within_ms: within_us.div_ceil(1_000), then_close })
 }
 
 /// `postgresql://[user[:password]@]host[:port][/database][?parameters]`

@@ -72,11 +72,39 @@ fn limit_ms(name: &str, session: &SessionState, catalog: &Catalog) -> Option<u64
     interval::parse(&settings::value_of(name, session, catalog)).map(|micros| micros.div_ceil(1_000))
 }
 
-/// How long the session may wait for its client, in milliseconds; `None` is for ever. IDLESESSIONTIMEOUT of user and
-/// session, DefaultIdleSessionTimeout, and PostgreSQL's idle_session_timeout: the smallest counts.
-pub fn idle_session_timeout_ms(session: &SessionState, catalog: &Catalog) -> Option<u64> {
-    let postgres = u64::try_from(settings::int_of("idle_session_timeout", session, catalog)).ok().filter(|ms| *ms > 0);
-    [limit_ms("idlesessiontimeout", session, catalog), postgres].into_iter().flatten().min()
+/// Which setting says how long the session may wait for its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IdleSetting {
+    /// IDLESESSIONTIMEOUT of the user or the session, or DefaultIdleSessionTimeout.
+    IdleSession,
+    /// PostgreSQL's, outside of a transaction.
+    Postgres,
+    /// PostgreSQL's, in a transaction.
+    InTransaction,
+}
+
+impl IdleSetting {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::IdleSession => "IDLESESSIONTIMEOUT",
+            Self::Postgres => "idle_session_timeout",
+            Self::InTransaction => "idle_in_transaction_session_timeout",
+        }
+    }
+}
+
+/// A limit in milliseconds, and what sets it.
+pub type IdleLimit = (u64, IdleSetting);
+
+/// How long the session may wait for its client, outside of a transaction and in one; `None` is for ever. The smaller of
+/// IDLESESSIONTIMEOUT, which counts in both, and PostgreSQL's own setting.
+pub fn idle_limits(session: &SessionState, catalog: &Catalog) -> [Option<IdleLimit>; 2] {
+    let vertica = limit_ms("idlesessiontimeout", session, catalog).map(|ms| (ms, IdleSetting::IdleSession));
+    [IdleSetting::Postgres, IdleSetting::InTransaction].map(|setting| {
+        let ms = u64::try_from(settings::int_of(setting.as_str(), session, catalog)).ok().filter(|ms| *ms > 0);
+        [vertica, ms.map(|ms| (ms, setting))].into_iter().flatten().min_by_key(|(ms, _)| *ms)
+    })
 }
 
 /// How long the socket may block on the client, in milliseconds; `None` is for ever.

@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use switchyard_catalog::NodeId;
+use switchyard_catalog::{Node, NodeId};
 
 use super::routing::stage_name;
 use super::v_catalog::family;
 use super::{Cell, Kind, Rows, RowsError, SystemTable, Visibility, column};
-use crate::settings::configuration_rows;
-use crate::snapshot::{LiveSession, Snapshot};
+use crate::settings::{configuration_rows, interval};
+use crate::snapshot::{DrainProgress, LiveSession, Snapshot};
 
 pub(super) const TABLES: &[SystemTable] = &[
     SystemTable {
@@ -183,6 +183,16 @@ pub(super) const TABLES: &[SystemTable] = &[
             column("is_draining", Kind::Bool, "Whether new connections go elsewhere."),
             column("num_client_sessions", Kind::Int, "How many client sessions it has."),
             column("oldest_session_id", Kind::Varchar, "The oldest of them."),
+            column(
+                "drain_state",
+                Kind::Varchar,
+                "draining; drained, when the sessions that it had have ended; overdue, when they have not in the time named.",
+            ),
+            column("num_sessions_at_start", Kind::Int, "How many sessions it had when it began to drain."),
+            column("num_sessions_left", Kind::Int, "How many of them have not ended."),
+            column("drain_within", Kind::Varchar, "How long they may take."),
+            column("time_left_s", Kind::Int, "How much of that is left, in seconds."),
+            column("then_close", Kind::Bool, "Whether those that take longer are closed."),
         ],
         visibility: Visibility::All,
         rows: draining_status,
@@ -438,15 +448,32 @@ pub(super) fn sessions_of(snapshot: &Snapshot, node: NodeId) -> impl Iterator<It
 fn draining_status(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {
     for node in snapshot.catalog.nodes().iter() {
         let oldest = sessions_of(snapshot, node.id).min_by_key(|session| session.login_us);
+        let progress = snapshot.live.drains.iter().find(|progress| progress.node == node.id && node.draining);
+        let time_left_s = progress.and_then(|progress| progress.time_left_ms).map(|ms| ms.div_ceil(1_000));
         rows.push([
             node.name.as_str().into(),
             snapshot.catalog.subclusters().find(node.subcluster).map(|found| found.name.as_str()).into(),
             node.draining.into(),
             sessions_of(snapshot, node.id).count().into(),
             oldest.map(|session| session.session_id.as_str()).into(),
+            drain_state(node, progress).into(),
+            progress.map(|progress| progress.sessions_at_start).into(),
+            progress.map(|progress| progress.sessions_left).into(),
+            node.drain.map(|terms| interval::show(terms.within_ms.saturating_mul(1_000))).into(),
+            time_left_s.into(),
+            node.drain.map(|terms| terms.then_close).into(),
         ])?;
     }
     Ok(())
+}
+
+/// What its member does not say, or a node without a member, is not known to be over.
+fn drain_state(node: &Node, progress: Option<&DrainProgress>) -> Option<&'static str> {
+    node.draining.then(|| match progress {
+        Some(progress) if progress.sessions_left == 0 => "drained",
+        Some(progress) if progress.time_left_ms == Some(0) => "overdue",
+        _ => "draining",
+    })
 }
 
 fn load_balance_decisions(snapshot: &Snapshot, rows: &mut Rows) -> Result<(), RowsError> {

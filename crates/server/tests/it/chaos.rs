@@ -4,11 +4,9 @@
 //! `SWITCHYARD_TEST_CHAOS_ROUNDS` sets how many faults there are, `SWITCHYARD_TEST_CHAOS_SEED` which.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use libtest_mimic::Trial;
@@ -16,10 +14,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use switchyard_testkit::{ADMIN, ADMIN_PASSWORD, Client, Etcd, Login, Protocol, Server, told};
 
-use crate::cluster::{NAMES, balance, one};
+use crate::fleet::{NAMES, balance, on_fixed_ports, one, until, wait_for_state};
 
-/// How long anything may take that must happen.
-const PATIENCE: Duration = Duration::from_secs(90);
 const ROUNDS: u64 = 10;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -49,12 +45,7 @@ fn faults_at_random() -> Result<()> {
 fn run(rounds: u64, seed: u64) -> Result<()> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut etcd = Etcd::start()?;
-    let mut servers = Vec::new();
-    for name in NAMES {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let options = crate::options().member(&etcd, name).port(port);
-        servers.push(options.argument("--etcd-time-ms-max").argument("500").start()?);
-    }
+    let mut servers = on_fixed_ports(&etcd, |options| options.argument("--etcd-time-ms-max").argument("500"))?;
     balance(&mut servers.first().context("none")?.admin()?, &servers.iter().collect::<Vec<_>>())?;
     let seen = Arc::new(Seen::default());
     let workers: Vec<JoinHandle<Result<()>>> = servers
@@ -141,19 +132,6 @@ fn one_fault(fault: u32, member: usize, servers: &mut [Server], etcd: &mut Etcd)
             wait_for_state(&mut at(servers)?, name, "UP")
         }
     }
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so()? {
-        ensure!(Instant::now() < deadline, "{what}");
-    }
-    Ok(())
-}
-
-fn wait_for_state(client: &mut Client, name: &str, state: &str) -> Result<()> {
-    let query = format!("SELECT node_state FROM nodes WHERE node_name = '{name}'");
-    until(&format!("{name} is not {state}"), || Ok(one(client, &query)?.as_deref() == Some(state)))
 }
 
 fn count(seen: &Seen) -> Result<usize> {

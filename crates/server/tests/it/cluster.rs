@@ -2,28 +2,26 @@
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
 use libtest_mimic::Trial;
-use switchyard_testkit::{
-    ADMIN, ADMIN_PASSWORD, Client, Etcd, Login, Protocol, Refused, Server, ServerOptions, call, psql, told,
-};
+use switchyard_testkit::{ADMIN, ADMIN_PASSWORD, Client, Etcd, Login, Protocol, Refused, Server, call, psql, told};
 
 use crate::client::beside;
+use crate::fleet::{
+    NAMES, PATIENCE, balance, last_reason, nth, on_fixed_ports, one, options, three, three_that_know_each_other, until,
+    wait_for, wait_for_all, wait_for_state,
+};
 use crate::python::interpreter;
 
-/// How long anything may take that must happen.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than any test: what happens in time does not wait for it.
 const LONG_LEASE: &str = "600";
-pub(crate) const NAMES: [&str; 3] = ["north", "east", "south"];
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -43,61 +41,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         crate::trial("statements_of_other_processes_are_stopped", statements_are_stopped),
         crate::trial("a_member_that_does_not_answer_is_named", a_silent_member_is_named),
         crate::trial("a_draining_member_finishes_what_it_has", a_draining_member_finishes),
+        crate::trial("a_drain_has_its_time", a_drain_has_its_time),
+        crate::trial("a_limit_on_the_database_counts_all_processes", a_limit_on_the_database),
+        crate::trial("a_limit_on_the_database_holds_in_some_way_without_etcd", a_limit_without_etcd),
         crate::trial("a_subcluster_is_stopped_when_it_is_empty", a_subcluster_is_stopped),
         crate::trial("shutdown_ends_all_members", shutdown_ends_all_members),
         crate::trial("a_member_is_replaced_without_a_refused_connection", a_member_is_replaced),
         crate::trial("drivers_connect_while_all_members_are_restarted", drivers_connect_through_restarts),
     ]
-}
-
-/// A member that does not wait for clients that are still there at the end of a test.
-fn options(etcd: &Etcd, name: &str) -> ServerOptions {
-    crate::options().member(etcd, name).argument("--drain-ms-max").argument("0")
-}
-
-/// Three members, started at the same time on an etcd that is empty.
-fn three(etcd: &Etcd, with: impl Fn(ServerOptions) -> ServerOptions) -> Result<[Server; 3]> {
-    let [first, second, third] = NAMES.map(|name| {
-        let options = with(options(etcd, name));
-        thread::spawn(move || options.start())
-    });
-    let started = |server: thread::JoinHandle<Result<Server>>| match server.join() {
-        Ok(server) => server,
-        Err(_) => bail!("a start panicked"),
-    };
-    Ok([started(first)?, started(second)?, started(third)?])
-}
-
-/// The first value that a query gives.
-pub(crate) fn one(client: &mut Client, query: &str) -> Result<Option<String>> {
-    Ok(client.query(query)?.into_iter().flatten().next().flatten())
-}
-
-/// Waits until a query gives this.
-fn wait_for(client: &mut Client, query: &str, expected: &str) -> Result<()> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let given = one(client, query)?.unwrap_or_default();
-        if given == expected {
-            return Ok(());
-        }
-        ensure!(Instant::now() < deadline, "{query} gives {given:?}, not {expected:?}");
-    }
-}
-
-fn wait_for_state(client: &mut Client, node: &str, state: &str) -> Result<()> {
-    wait_for(client, &format!("SELECT node_state FROM nodes WHERE node_name = '{node}'"), state)
-}
-
-/// Waits until a member shows all three as up.
-fn wait_for_all(client: &mut Client) -> Result<()> {
-    wait_for(client, "SELECT count(*)::varchar FROM nodes WHERE node_state = 'UP'", "3")
-}
-
-fn last_reason(client: &mut Client, node: &str) -> Result<String> {
-    let query =
-        format!("SELECT reason FROM node_states WHERE node_name = '{node}' ORDER BY event_timestamp DESC LIMIT 1");
-    one(client, &query)?.context("no reason")
 }
 
 fn three_members_have_one_catalog() -> Result<()> {
@@ -241,23 +192,6 @@ fn without_etcd() -> Result<()> {
     [north, east, south].into_iter().try_for_each(Server::finish)
 }
 
-/// One of several.
-fn nth<T>(all: &mut [T], number: usize) -> Result<&mut T> {
-    all.get_mut(number).context("there are not so many")
-}
-
-/// A rule that sends everybody on this machine to these servers in turn.
-pub(crate) fn balance(admin: &mut Client, servers: &[&Server]) -> Result<()> {
-    let mut script = String::from("ALTER DATABASE DEFAULT SET allow_loopback_addresses = on;");
-    for (server, name) in servers.iter().zip(NAMES) {
-        script
-            .push_str(&format!("CREATE NETWORK ADDRESS at_{name} ON {name} WITH '127.0.0.1' PORT {};", server.port()));
-    }
-    script.push_str("CREATE LOAD BALANCE GROUP everyone WITH ADDRESS at_north, at_east, at_south;");
-    script.push_str("CREATE ROUTING RULE anybody ROUTE '0.0.0.0/0' TO everyone");
-    admin.query(&script).map(drop)
-}
-
 fn members_commit_at_once() -> Result<()> {
     const EACH: usize = 40;
     let etcd = Etcd::start()?;
@@ -399,15 +333,6 @@ fn a_killed_member_is_seen() -> Result<()> {
         ensure!(reason == "nobody listens at its address", "{reason}");
     }
     [north, south].into_iter().try_for_each(Server::finish)
-}
-
-/// Three members, each of which knows that all are up.
-fn three_that_know_each_other(etcd: &Etcd) -> Result<[Server; 3]> {
-    let servers = three(etcd, |options| options)?;
-    for server in &servers {
-        wait_for_all(&mut server.admin()?)?;
-    }
-    Ok(servers)
 }
 
 fn sessions_are_seen() -> Result<()> {
@@ -568,6 +493,149 @@ fn a_draining_member_finishes() -> Result<()> {
     [north, east, south].into_iter().try_for_each(Server::finish)
 }
 
+fn a_drain_has_its_time() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let servers = three_that_know_each_other(&etcd)?;
+    let mut admin = servers[0].admin()?;
+    admin.query("CREATE USER mira IDENTIFIED BY 'pw-mira'")?;
+    wait_for(&mut servers[1].admin()?, "SELECT user_name FROM users WHERE user_name = 'mira'", "mira")?;
+    let mut old = servers[1].client("mira", "pw-mira")?;
+    let of_east = |what: &str| format!("SELECT {what} FROM draining_status WHERE node_name = 'east'");
+    wait_for(&mut admin, &of_east("num_client_sessions::varchar"), "1")?;
+    // Without THEN CLOSE the time is only told.
+    admin.query("ALTER NODE east DRAIN WITHIN '300 ms'")?;
+    wait_for(&mut admin, &of_east("drain_state || ' ' || num_sessions_left::varchar"), "overdue 1")?;
+    servers[1].wait_for_log("the time to drain is over, and sessions go on")?;
+    old.query("SELECT 1")?;
+    // Another time begins anew.
+    admin.query("ALTER NODE east DRAIN WITHIN '1 hour' THEN CLOSE")?;
+    let all =
+        "drain_state || ' ' || num_sessions_at_start::varchar || ' ' || drain_within || ' ' || then_close::varchar";
+    wait_for(&mut admin, &of_east(all), "draining 1 01:00 true")?;
+    let mut later = servers[1].admin()?;
+    admin.query("ALTER NODE east DRAIN WITHIN '200 ms' THEN CLOSE")?;
+    servers[1].wait_for_log("the time to drain is over: closing the sessions left")?;
+    let told = loop {
+        match old.run("SELECT 1", Protocol::Simple) {
+            Ok(outcome) => match outcome.error {
+                Some(error) => break error.code,
+                None => continue,
+            },
+            Err(_) => break "57P01".to_owned(),
+        }
+    };
+    ensure!(told == "57P01", "{told}");
+    // Whoever came before this drain began is closed too; superusers may come back.
+    until("a superuser's session of before goes on", || Ok(later.query("SELECT 1").is_err()))?;
+    wait_for(&mut admin, &of_east("drain_state"), "drained")?;
+    servers[1].admin()?.query("SELECT 1")?;
+    wait_for(&mut admin, &of_east("drain_state"), "drained")?;
+    admin.query("ALTER NODE east CANCEL DRAIN")?;
+    wait_for(&mut admin, &of_east("coalesce(drain_state, 'none')"), "none")?;
+    servers.into_iter().try_for_each(Server::finish)
+}
+
+/// Logs a user in at all members at once; those who got in, and how many were refused for the limit.
+fn log_in_everywhere(servers: &[Server], user: &str, times: usize) -> Result<(Vec<Client>, usize)> {
+    let start = Arc::new(std::sync::Barrier::new(servers.len() * times));
+    let logins: Vec<_> = servers
+        .iter()
+        .flat_map(|server| std::iter::repeat_n(server.port(), times))
+        .map(|port| {
+            let (start, login) = (Arc::clone(&start), Login::new(port, user, &format!("pw-{user}")));
+            thread::spawn(move || {
+                start.wait();
+                Client::connect(&login)
+            })
+        })
+        .collect();
+    let (mut clients, mut refused) = (Vec::new(), 0);
+    for login in logins {
+        let Ok(login) = login.join() else { bail!("a login panicked") };
+        match login {
+            Ok(client) => clients.push(client),
+            Err(error) => {
+                let Refused(report) = error.downcast_ref::<Refused>().with_context(|| format!("{error:#}"))?;
+                ensure!(report.code == "53300", "{report:?}");
+                ensure!(report.detail.as_deref().is_some_and(|detail| detail.contains("MAXCONNECTIONS")), "{report:?}");
+                refused += 1;
+            }
+        }
+    }
+    Ok((clients, refused))
+}
+
+fn is_refused(server: &Server, user: &str) -> Result<bool> {
+    match server.client(user, &format!("pw-{user}")) {
+        Ok(client) => client.close().map(|()| false),
+        Err(error) => Ok(error.downcast_ref::<Refused>().is_some_and(|Refused(report)| report.code == "53300")),
+    }
+}
+
+fn a_limit_on_the_database() -> Result<()> {
+    const MOST: usize = 4;
+    let etcd = Etcd::start()?;
+    let mut servers = three_that_know_each_other(&etcd)?;
+    let mut admin = servers[0].admin()?;
+    for round in 0..3 {
+        admin.query(&format!(
+            "CREATE USER mira{round} IDENTIFIED BY 'pw-mira{round}' MAXCONNECTIONS {MOST} ON DATABASE"
+        ))?;
+    }
+    admin.query("CREATE USER otto IDENTIFIED BY 'pw-otto'")?;
+    for server in &servers {
+        wait_for(&mut server.admin()?, "SELECT user_name FROM users WHERE user_name = 'otto'", "otto")?;
+    }
+    // Exactly as many as may, whoever comes at the same time and wherever.
+    for round in 0..3 {
+        let user = format!("mira{round}");
+        let (mut clients, refused) = log_in_everywhere(&servers, &user, MOST)?;
+        ensure!((clients.len(), refused) == (MOST, 2 * MOST), "round {round}: {} of {MOST}", clients.len());
+        for server in &servers {
+            ensure!(is_refused(server, &user)?, "one more is let in");
+        }
+        // One goes, and one may come.
+        clients.pop().context("nobody")?.close()?;
+        until("nobody may come for the one who went", || Ok(!is_refused(&servers[round], &user)?))?;
+        drop(clients);
+        until("the places are not given back", || Ok(log_in_everywhere(&servers, &user, 2)?.0.len() == MOST))?;
+    }
+    // Sessions of before the limit count.
+    let _otto = [servers[1].client("otto", "pw-otto")?, servers[2].client("otto", "pw-otto")?];
+    admin.query("ALTER USER otto MAXCONNECTIONS 2 ON DATABASE")?;
+    for server in &servers {
+        until("sessions of before do not count", || is_refused(server, "otto"))?;
+    }
+    // Those of a member that dies are free when its lease ends.
+    servers[2].kill()?;
+    until("the dead keep their places", || Ok(!is_refused(&servers[0], "otto")?))?;
+    servers[2].restart()?;
+    servers.into_iter().try_for_each(Server::finish)
+}
+
+fn a_limit_without_etcd() -> Result<()> {
+    let mut etcd = Etcd::start()?;
+    let servers = three(&etcd, |options| options.argument("--etcd-time-ms-max").argument("500"))?;
+    for server in &servers {
+        wait_for_all(&mut server.admin()?)?;
+    }
+    servers[0].admin()?.query("CREATE USER mira IDENTIFIED BY 'pw-mira' MAXCONNECTIONS 2 ON DATABASE")?;
+    for server in &servers {
+        wait_for(&mut server.admin()?, "SELECT user_name FROM users WHERE user_name = 'mira'", "mira")?;
+    }
+    etcd.kill()?;
+    // The members are asked, and logins go on.
+    let first = servers[0].client("mira", "pw-mira")?;
+    let _second = servers[1].client("mira", "pw-mira")?;
+    ensure!(is_refused(&servers[2], "mira")?, "one more is let in");
+    // Who got in meanwhile is counted when etcd is there again.
+    etcd.run()?;
+    until("what was taken meanwhile does not count", || is_refused(&servers[2], "mira"))?;
+    first.close()?;
+    until("what is given back counts", || Ok(!is_refused(&servers[2], "mira")?))?;
+    servers.into_iter().try_for_each(Server::finish)
+}
+
 fn a_subcluster_is_stopped() -> Result<()> {
     let etcd = Etcd::start()?;
     options(&etcd, "north").start()?.admin()?.query("CREATE SUBCLUSTER outer_two")?;
@@ -692,11 +760,7 @@ fn wait_for_log_below(folder: &Path, text: &str) -> Result<()> {
 /// Members are stopped and started again, one after the other, while drivers that know all of them connect.
 fn drivers_connect_through_restarts() -> Result<()> {
     let etcd = Etcd::start()?;
-    let mut servers = Vec::new();
-    for name in NAMES {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        servers.push(crate::options().member(&etcd, name).port(port).start()?);
-    }
+    let mut servers = on_fixed_ports(&etcd, |options| options)?;
     let mut admin = nth(&mut servers, 0)?.admin()?;
     wait_for_all(&mut admin)?;
     balance(&mut admin, &servers.iter().collect::<Vec<_>>())?;

@@ -57,6 +57,7 @@ fn context() -> Context {
         scram_iterations: 4,
         tls: None,
         routing: Routing::default(),
+        admit: Box::new(|_, _| Box::pin(async { Admission::Alone })),
         authenticate: Box::new(move |request| LoginDecision {
             client_sessions_max: None,
             md5: false,

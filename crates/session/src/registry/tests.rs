@@ -162,8 +162,8 @@ fn the_catalog_limits_sessions_too() {
         change(&mut session);
         registry.register(session, &Limits::default(), &mut rand::rng())
     };
-    let _first = register(|session| session.user_sessions_max = Some(1)).unwrap();
-    let refused = register(|session| session.user_sessions_max = Some(1)).unwrap_err();
+    let _first = register(|session| session.user_sessions_max = Some((1, LimitScope::Node))).unwrap();
+    let refused = register(|session| session.user_sessions_max = Some((1, LimitScope::Node))).unwrap_err();
     assert_eq!(refused.to_string(), "too many connections for user \"mira\"");
     let _other = register(|session| session.user = UserId(8)).unwrap();
     let refused = register(|session| session.client_sessions_max = Some(2)).unwrap_err();
@@ -176,4 +176,25 @@ fn the_catalog_limits_sessions_too() {
     assert!(matches!(register(superuser), Err(SessionError::ClientSessionsMax { sessions_max: 2 })));
     drop(superusers);
     assert_eq!(registry.len(), 2);
+}
+
+#[test]
+fn a_limit_on_the_database_counts_all_members_of_the_process() {
+    let first = Registry::new("host");
+    let second = first.beside("other");
+    let register = |registry: &Arc<Registry>, scope| {
+        let session = NewSession { user_sessions_max: Some((2, scope)), ..new(Version::V3_0) };
+        registry.register(session, &Limits::default(), &mut rand::rng())
+    };
+    let here = register(&first, LimitScope::Database).unwrap();
+    let _there = register(&second, LimitScope::Database).unwrap();
+    for registry in [&first, &second] {
+        let refused = register(registry, LimitScope::Database).unwrap_err();
+        assert!(matches!(refused, SessionError::UserSessionsMax { sessions_max: 2, .. }));
+    }
+    let _on_the_node = register(&second, LimitScope::Node).unwrap();
+    assert!(register(&second, LimitScope::Node).is_err());
+    drop(here);
+    assert!(register(&first, LimitScope::Database).is_err());
+    assert!(register(&first, LimitScope::Node).is_ok());
 }

@@ -159,7 +159,10 @@ fn topology() -> impl Strategy<Value = Change> {
         proptest::sample::select(&[NodeType::Permanent, NodeType::Standby][..]).prop_map(NodeChange::Type),
         maybe(&NODES).prop_map(|with| NodeChange::Replace(with.map(name))),
         Just(NodeChange::Reset),
-        any::<bool>().prop_map(NodeChange::Drain),
+        (any::<bool>(), proptest::option::of((0_u64..9, any::<bool>()))).prop_map(|(draining, terms)| {
+            let terms = terms.map(|(within_ms, then_close)| DrainTerms { within_ms, then_close });
+            NodeChange::Drain { draining, terms }
+        }),
         maybe(&["postgresql://h/"]).prop_map(|url| NodeChange::Join {
             host: "10.0.0.9".to_owned(),
             port: 5433,

@@ -95,7 +95,7 @@ fn what_changes_nothing_has_no_delta() {
         set_setting(SettingTarget::Database, Some("50")),
         create_user("fleeting"),
         drop_user("fleeting", false),
-        alter_node("n1", NodeChange::Drain(false)),
+        alter_node("n1", drain(false)),
     ];
     assert_eq!(sample().apply(&same).unwrap().deltas, []);
 }
@@ -240,9 +240,30 @@ fn a_dropped_node_takes_along_what_is_on_it() {
     assert_eq!(group(&catalog, "by_address").members, GroupMembers::Addresses(vec![a2]));
 }
 
+fn drain(draining: bool) -> NodeChange {
+    NodeChange::Drain { draining, terms: None }
+}
+
+#[test]
+fn the_time_that_a_drain_may_take_ends_with_it() {
+    let terms = Some(DrainTerms { within_ms: 5_000, then_close: true });
+    let within = alter_node("n3", NodeChange::Drain { draining: true, terms });
+    let kept = |changes: &[Change]| {
+        let catalog = sample().apply(changes).unwrap().catalog;
+        catalog.nodes().named(&name("n3")).map(|node| (node.draining, node.drain))
+    };
+    assert_eq!(kept(std::slice::from_ref(&within)), Some((true, terms)));
+    let again = Change::DrainSubcluster { name: None, draining: true };
+    assert_eq!(kept(&[within.clone(), again]), Some((true, terms)));
+    let canceled = Change::DrainSubcluster { name: None, draining: false };
+    for end in [alter_node("n3", drain(false)), canceled] {
+        assert_eq!(kept(&[within.clone(), end]), Some((false, None)));
+    }
+}
+
 #[test]
 fn a_drained_node_is_dropped_without_cascade_when_nothing_is_on_it() {
-    let bare = [drop_address("a3", false), alter_node("n3", NodeChange::Drain(true)), drop_node("n3", false)];
+    let bare = [drop_address("a3", false), alter_node("n3", drain(true)), drop_node("n3", false)];
     assert_eq!(after(&bare).nodes().len(), 3);
 }
 
@@ -269,7 +290,7 @@ fn a_member_takes_a_declared_node_over() {
     let url = || Some(Secret::new("postgresql://10.0.0.14/"));
     let join = |upstream| NodeChange::Join { host: "10.0.0.4".to_owned(), port: 5433, upstream };
     let catalog = after(&[
-        alter_node("n4", NodeChange::Drain(true)),
+        alter_node("n4", drain(true)),
         alter_node("n4", NodeChange::Upstream(url())),
         alter_node("n4", join(None)),
         alter_node("n3", join(None)),

@@ -47,7 +47,7 @@ pub(super) fn set_policy(policy: Policy) -> Change {
 }
 
 pub(super) fn drain(node: &str) -> Change {
-    alter_node(node, NodeChange::Drain(true))
+    alter_node(node, NodeChange::Drain { draining: true, terms: None })
 }
 
 /// What Vertica's drivers are.

@@ -128,7 +128,7 @@ fn rules_and_workloads_whose_nodes_are_gone() {
         lints(&scene, None).first().unwrap(),
         "no live target: routing rule \"etl\": every node of load balance group \"etl_pool\" is down or draining"
     );
-    scene.change(&[alter_node("n3", NodeChange::Drain(false))]);
+    scene.change(&[alter_node("n3", NodeChange::Drain { draining: false, terms: None })]);
     scene.set("n3", NodeState::Down);
     scene.set("n4", NodeState::Draining);
     let gone = [
