@@ -50,6 +50,8 @@ pub(crate) struct Metrics {
     pub(crate) commit_time: Histogram,
     /// How long it took to take over what another member committed, once the store told of it.
     pub(crate) follow_time: Histogram,
+    /// How long the store took to tell this member of its own commits.
+    watch_time: Histogram,
 }
 
 impl Metrics {
@@ -99,6 +101,12 @@ impl Console {
             &metrics.commits,
         );
         page.histogram("switchyard_commit_seconds", "How long commits took.", &metrics.commit_time);
+        self.store.watch_times().into_iter().for_each(|took| metrics.watch_time.note(took));
+        page.histogram(
+            "switchyard_watch_seconds",
+            "How long after this member sent a commit the store told it of it, as it tells all others.",
+            &metrics.watch_time,
+        );
         page.histogram(
             "switchyard_follow_seconds",
             "How long taking over another member's commits took, once the store told of them.",

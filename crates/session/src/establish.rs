@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, sleep, timeout};
 
 use self::arrival::{Arrival, First, TlsChannel, first_packet};
-use crate::admission::{Admission, Admit};
+use crate::admission::{Admission, Admit, Permit};
 use crate::connection::Connection;
 use crate::error::{PasswordFailure, SessionError};
 use crate::limits::Limits;
@@ -315,16 +315,7 @@ where
     }
     let limit = user.limits.max_connections;
     let user_sessions_max = limit.map(|(most, scope)| (usize::try_from(most).unwrap_or(usize::MAX), scope));
-    let permit = match user_sessions_max {
-        Some((sessions_max, LimitScope::Database)) => match (context.admit)(user.id, sessions_max).await {
-            Admission::Alone => None,
-            Admission::Taken(permit) => Some(permit),
-            Admission::Full => {
-                return Err(SessionError::UserSessionsMax { user: user.name.clone(), sessions_max });
-            }
-        },
-        _ => None,
-    };
+    let permit = take_place(&user, user_sessions_max, context).await?;
     let new = NewSession {
         user: user.id,
         user_name: user.name.clone(),
@@ -349,6 +340,20 @@ where
     let Startup { parameters, .. } = startup;
     let login = LoggedIn { peer, user, database, parameters, version, session, client_key };
     Ok(Outcome::LoggedIn(Box::new(login)))
+}
+
+/// A place in the cluster, for a user whose sessions are counted there.
+async fn take_place(
+    user: &User,
+    limit: Option<(usize, LimitScope)>,
+    context: &Context,
+) -> Result<Option<Permit>, SessionError> {
+    let Some((sessions_max, LimitScope::Database)) = limit else { return Ok(None) };
+    match (context.admit)(user.id, sessions_max).await {
+        Admission::Alone => Ok(None),
+        Admission::Taken(permit) => Ok(Some(permit)),
+        Admission::Full => Err(SessionError::UserSessionsMax { user: user.name.clone(), sessions_max }),
+    }
 }
 
 /// Settles whose protocol is spoken, and in which version.

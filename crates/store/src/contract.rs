@@ -1,5 +1,7 @@
 //! What every store promises. One conformance suite runs on all of them.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use switchyard_catalog::{Catalog, Delta, Entity};
@@ -225,6 +227,12 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// Waits until there is a version after `after`, whoever made it, and tells what came since, in order and without a
     /// gap, some at a time. While the store cannot be reached it waits for that too. It may be dropped at any time.
     async fn newer(&self, after: u64) -> Result<Vec<News>, StoreError>;
+
+    /// How long after this process sent its commits the store told it of them, since this was last asked; nothing where
+    /// nobody else could have made them.
+    fn watch_times(&self) -> Vec<Duration> {
+        Vec::new()
+    }
 }
 
 /// How many refused statements history keeps.

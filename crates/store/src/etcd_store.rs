@@ -70,6 +70,8 @@ use crate::contract::{
 use crate::etcd::EtcdLink;
 use crate::history;
 
+/// How many commits are timed that nobody has asked about, or that the watch has not told of.
+const WATCHED_MAX: usize = 4_096;
 /// How often refusals are brought to etcd.
 const KEEP_EVERY: Duration = Duration::from_secs(1);
 /// How often it is looked for what a crash left staged.
@@ -113,11 +115,39 @@ struct Inner {
     refusals: Mutex<Waiting>,
     /// Held while refusals are on their way to etcd.
     flushing: tokio::sync::Mutex<()>,
+    watched: Mutex<Watched>,
     /// When commits were made.
     times: Mutex<BTreeMap<u64, i64>>,
     /// A snapshot is worth writing.
     snapshot_due: AtomicBool,
     wake: Notify,
+}
+
+/// How long the watch takes to tell of this process's own commits: by one clock, and with all that lies in between.
+#[derive(Debug, Default)]
+struct Watched {
+    /// The nonces of commits that were sent, and when.
+    sent: VecDeque<(String, Instant)>,
+    took: VecDeque<Duration>,
+}
+
+impl Watched {
+    fn sends(&mut self, nonce: &str) {
+        if self.sent.len() >= WATCHED_MAX {
+            self.sent.pop_front();
+        }
+        self.sent.push_back((nonce.to_owned(), Instant::now()));
+    }
+
+    fn hears(&mut self, nonce: &str) {
+        let Some(at) = self.sent.iter().position(|(sent, _)| sent == nonce) else { return };
+        if let Some((_, sent)) = self.sent.remove(at) {
+            if self.took.len() >= WATCHED_MAX {
+                self.took.pop_front();
+            }
+            self.took.push_back(sent.elapsed());
+        }
+    }
 }
 
 /// A commit whose answer was lost: what the head's revision was that it compared with.
@@ -159,6 +189,7 @@ impl EtcdStore {
             lost: Mutex::default(),
             refusals: Mutex::default(),
             flushing: tokio::sync::Mutex::default(),
+            watched: Mutex::default(),
             times: Mutex::default(),
             snapshot_due: AtomicBool::new(false),
             wake: Notify::new(),
@@ -257,6 +288,10 @@ impl Store for EtcdStore {
         }
     }
 
+    fn watch_times(&self) -> Vec<Duration> {
+        self.inner.watched().took.drain(..).collect()
+    }
+
     async fn newer(&self, after: u64) -> Result<Vec<News>, StoreError> {
         let mut told = self.inner.told.subscribe();
         loop {
@@ -343,6 +378,10 @@ impl Inner {
     fn tell(&self, version: u64) {
         self.know(version);
         self.told.send_if_modified(|told| told.replace(version) != Some(version));
+    }
+
+    fn watched(&self) -> MutexGuard<'_, Watched> {
+        locked(&self.watched)
     }
 
     fn recent(&self) -> MutexGuard<'_, Recent> {

@@ -18,6 +18,7 @@ use crate::fleet::{
     NAMES, PATIENCE, balance, last_reason, nth, on_fixed_ports, one, options, three, three_that_know_each_other, until,
     wait_for, wait_for_all, wait_for_state,
 };
+use crate::http::{answers_at, page};
 use crate::python::interpreter;
 
 /// Longer than any test: what happens in time does not wait for it.
@@ -41,6 +42,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         crate::trial("statements_of_other_processes_are_stopped", statements_are_stopped),
         crate::trial("a_member_that_does_not_answer_is_named", a_silent_member_is_named),
         crate::trial("a_draining_member_finishes_what_it_has", a_draining_member_finishes),
+        crate::trial("how_long_etcd_takes_to_tell_is_measured", how_long_etcd_takes),
         crate::trial("a_drain_has_its_time", a_drain_has_its_time),
         crate::trial("a_limit_on_the_database_counts_all_processes", a_limit_on_the_database),
         crate::trial("a_limit_on_the_database_holds_in_some_way_without_etcd", a_limit_without_etcd),
@@ -491,6 +493,25 @@ fn a_draining_member_finishes() -> Result<()> {
     wait_for(&mut admin, "SELECT count(*)::varchar FROM draining_status WHERE is_draining", "0")?;
     east.client("mira", "pw-mira")?.close()?;
     [north, east, south].into_iter().try_for_each(Server::finish)
+}
+
+fn how_long_etcd_takes() -> Result<()> {
+    let etcd = Etcd::start()?;
+    let server = options(&etcd, "north").argument("--http").argument("127.0.0.1:0").start()?;
+    let mut admin = server.admin()?;
+    let port = answers_at(&server)?;
+    let count = || -> Result<u64> {
+        let (_, body) = page(port, "/metrics")?;
+        let line =
+            body.lines().find_map(|line| line.strip_prefix("switchyard_watch_seconds_count ").map(str::to_owned));
+        Ok(line.context("not measured")?.parse()?)
+    };
+    let before = count()?;
+    for number in 0..3 {
+        admin.query(&format!("CREATE SUBCLUSTER measured_{number}"))?;
+    }
+    until("etcd does not tell of commits", || Ok(count()? == before + 3))?;
+    server.finish()
 }
 
 fn a_drain_has_its_time() -> Result<()> {

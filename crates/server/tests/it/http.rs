@@ -19,10 +19,15 @@ pub(crate) fn trials() -> Vec<Trial> {
 /// A server, and where it answers by HTTP.
 fn watched() -> Result<(Server, u16)> {
     let server = crate::options().store(Store::Memory).argument("--http").argument("127.0.0.1:0").start()?;
+    let port = answers_at(&server)?;
+    Ok((server, port))
+}
+
+/// Where a server answers by HTTP.
+pub(crate) fn answers_at(server: &Server) -> Result<u16> {
     let log = server.log()?;
     let line = log.lines().find(|line| line.contains("answering by HTTP")).context("no HTTP")?;
-    let port = line.rsplit(':').next().context("no port")?.trim().parse()?;
-    Ok((server, port))
+    Ok(line.rsplit(':').next().context("no port")?.trim().parse()?)
 }
 
 fn exchange(port: u16, request: &[u8]) -> Result<String> {
@@ -34,7 +39,7 @@ fn exchange(port: u16, request: &[u8]) -> Result<String> {
     Ok(answer)
 }
 
-fn page(port: u16, path: &str) -> Result<(String, String)> {
+pub(crate) fn page(port: u16, path: &str) -> Result<(String, String)> {
     let answer = exchange(port, format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())?;
     let (head, body) = answer.split_once("\r\n\r\n").context("no body")?;
     let length = format!("Content-Length: {}", body.len());

@@ -183,6 +183,7 @@ impl Inner {
             }
             if found.key() == expected.as_bytes() {
                 let entry = self.entry(next, Some(found))?;
+                self.watched().hears(&entry.nonce);
                 self.add(entry, revision).await?;
             }
         }

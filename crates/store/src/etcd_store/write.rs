@@ -70,6 +70,7 @@ impl Inner {
             let marker = (!encoded.staged.is_empty()).then(|| self.keys.marker("parts", id));
             // What others have put there is not overwritten.
             let free = Compare::create_revision(self.keys.log(version), CompareOp::Equal, 0);
+            self.watched().sends(&encoded.nonce);
             match self.swap(&seen, &head, marker, vec![free], operations).await {
                 Ok(Swapped::Done) => {
                     if Self::snapshot_due(&head) {
