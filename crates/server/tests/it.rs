@@ -21,6 +21,8 @@ mod command_line;
 mod differential;
 #[path = "it/driver.rs"]
 mod driver;
+#[path = "it/etcds.rs"]
+mod etcds;
 #[path = "it/families.rs"]
 mod families;
 #[path = "it/files.rs"]
@@ -33,6 +35,8 @@ mod http;
 mod jdbc;
 #[path = "it/limits.rs"]
 mod limits;
+#[path = "it/links.rs"]
+mod links;
 #[path = "it/members.rs"]
 mod members;
 #[path = "it/node.rs"]
@@ -67,16 +71,19 @@ fn main() -> anyhow::Result<()> {
         // A test mostly waits for its server, which uses a core of its own.
         arguments.test_threads = std::thread::available_parallelism().ok().map(|cores| cores.get() + 1);
     }
-    let mut trials = files::trials()?;
+    // What takes longest begins first, and goes on beside the others.
+    let mut trials = chaos::trials();
+    trials.extend(links::trials());
+    trials.extend(files::trials()?);
     trials.extend(families::trials());
     trials.extend(access::trials());
     trials.extend(attacks::trials());
     trials.extend(balanced::trials());
-    trials.extend(chaos::trials());
     trials.extend(cluster::trials());
     trials.extend(command_line::trials());
     trials.extend(differential::trials());
     trials.extend(driver::trials());
+    trials.extend(etcds::trials());
     trials.extend(http::trials());
     trials.extend(jdbc::trials());
     trials.extend(limits::trials());

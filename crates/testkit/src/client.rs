@@ -19,11 +19,16 @@ use crate::server::DATABASE;
 /// No answer takes this long; a test that waits longer has found a hang.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
+/// Nor does it take this long to connect, unless packets are lost.
+const CONNECTED_WITHIN: Duration = Duration::from_secs(10);
+
 /// Who connects, to what.
 #[derive(Debug, Clone)]
 pub struct Login {
     source: Ipv4Addr,
+    host: Ipv4Addr,
     port: u16,
+    answer_within: Duration,
     user: String,
     password: String,
     database: String,
@@ -36,7 +41,9 @@ impl Login {
     pub fn new(port: u16, user: &str, password: &str) -> Self {
         Self {
             source: Ipv4Addr::LOCALHOST,
+            host: Ipv4Addr::LOCALHOST,
             port,
+            answer_within: ANSWER_WITHIN,
             user: user.to_owned(),
             password: password.to_owned(),
             database: DATABASE.to_owned(),
@@ -56,6 +63,23 @@ impl Login {
     #[must_use]
     pub fn from(mut self, source: Ipv4Addr) -> Self {
         self.source = source;
+        self
+    }
+
+    /// To another machine, from whatever address leads there.
+    #[must_use]
+    pub fn to(mut self, host: Ipv4Addr) -> Self {
+        self.host = host;
+        if !host.is_loopback() {
+            self.source = Ipv4Addr::UNSPECIFIED;
+        }
+        self
+    }
+
+    /// No longer than this waiting for an answer: what is sent may be lost.
+    #[must_use]
+    pub fn waiting(mut self, answer_within: Duration) -> Self {
+        self.answer_within = answer_within;
         self
     }
 
@@ -79,9 +103,13 @@ impl Login {
 /// # Errors
 /// When nobody listens there.
 pub fn call(source: Ipv4Addr, port: u16) -> Result<TcpStream> {
+    call_at(source, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+}
+
+fn call_at(source: Ipv4Addr, to: SocketAddr) -> Result<TcpStream> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
     socket.bind(&SocketAddr::from((source, 0)).into())?;
-    socket.connect(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into()).context("cannot connect")?;
+    socket.connect_timeout(&to.into(), CONNECTED_WITHIN).context("cannot connect")?;
     Ok(socket.into())
 }
 
@@ -93,7 +121,20 @@ pub const LOAD_BALANCE_REQUEST: &[u8] = &[0, 0, 0, 8, 0x04, 0xd3, 0, 0];
 /// # Errors
 /// When there is no answer, or another address is told than 127.0.0.1.
 pub fn told(source: Ipv4Addr, port: u16) -> Result<Option<u16>> {
-    let mut stream = call(source, port)?;
+    let told = told_by(source, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    told.map(|(host, port)| {
+        ensure!(host == "127.0.0.1", "{host}");
+        Ok(port)
+    })
+    .transpose()
+}
+
+/// The host and port that a client of Vertica is told to call by the member there; none when it is to stay.
+///
+/// # Errors
+/// When there is no answer.
+pub fn told_by(source: Ipv4Addr, member: SocketAddr) -> Result<Option<(String, u16)>> {
+    let mut stream = call_at(source, member)?;
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     stream.write_all(LOAD_BALANCE_REQUEST)?;
     let mut kind = [0; 1];
@@ -101,11 +142,13 @@ pub fn told(source: Ipv4Addr, port: u16) -> Result<Option<u16>> {
     match &kind {
         b"N" => Ok(None),
         b"Y" => {
-            let mut rest = [0; 18];
-            stream.read_exact(&mut rest)?;
-            let [0, 0, 0, 18, 0, 0, high, low, host @ ..] = rest else { bail!("{rest:?}") };
-            ensure!(host == *b"127.0.0.1\0", "{}", host.escape_ascii());
-            Ok(Some(u16::from_be_bytes([high, low])))
+            let mut head = [0; 8];
+            stream.read_exact(&mut head)?;
+            let [0, 0, 0, length, 0, 0, high, low] = head else { bail!("{head:?}") };
+            let mut host = vec![0; usize::from(length).checked_sub(head.len()).context("a length")?];
+            stream.read_exact(&mut host)?;
+            let host = host.strip_suffix(b"\0").context("a host without an end")?;
+            Ok(Some((String::from_utf8(host.to_vec())?, u16::from_be_bytes([high, low]))))
         }
         other => bail!("{other:?}"),
     }
@@ -309,8 +352,8 @@ pub struct Refused(pub Report);
 impl Client {
     /// Logs in. A refusal is an error that downcasts to [`Refused`].
     pub fn connect(login: &Login) -> Result<Self> {
-        let stream = call(login.source, login.port)?;
-        stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+        let stream = call_at(login.source, SocketAddr::from((login.host, login.port)))?;
+        stream.set_read_timeout(Some(login.answer_within))?;
         stream.set_nodelay(true)?;
         let mut client = Self {
             stream,

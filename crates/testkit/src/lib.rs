@@ -5,6 +5,7 @@
 mod certificates;
 mod client;
 mod etcd;
+mod network;
 mod open_files;
 mod postgres;
 mod psql;
@@ -14,9 +15,10 @@ pub mod slt;
 
 pub use certificates::Authority;
 pub use client::{
-    Answer, Client, Column, LOAD_BALANCE_REQUEST, Login, Outcome, Protocol, Refused, Report, Send, call, told,
+    Answer, Client, Column, LOAD_BALANCE_REQUEST, Login, Outcome, Protocol, Refused, Report, Send, call, told, told_by,
 };
 pub use etcd::Etcd;
+pub use network::{Network, may_make_networks};
 pub use open_files::raise_open_files;
 pub use postgres::Postgres;
 pub use psql::{Ran, psql, psql_with};

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -12,6 +13,7 @@ use tempfile::TempDir;
 
 use crate::client::{Client, Login};
 use crate::etcd::Etcd;
+use crate::network::Network;
 
 /// How long a line of the log may take.
 const LOG_WAIT_MAX: Duration = Duration::from_secs(30);
@@ -62,6 +64,9 @@ pub struct ServerOptions {
     parent: Option<PathBuf>,
     quickstart: bool,
     node: String,
+    /// The namespace to run in, and the address there.
+    host: Option<String>,
+    address: Ipv4Addr,
     port: u16,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
@@ -77,6 +82,8 @@ impl ServerOptions {
             parent: None,
             quickstart: false,
             node: NODE.to_owned(),
+            host: None,
+            address: Ipv4Addr::LOCALHOST,
             port: 0,
             arguments: Vec::new(),
             variables: Vec::new(),
@@ -99,10 +106,24 @@ impl ServerOptions {
 
     /// As a member of the cluster that this etcd has, with this name.
     #[must_use]
-    pub fn member(mut self, etcd: &Etcd, node: &str) -> Self {
+    pub fn member(self, etcd: &Etcd, node: &str) -> Self {
+        self.member_at(&etcd.url(), node)
+    }
+
+    /// The same, with these endpoints.
+    #[must_use]
+    pub fn member_at(mut self, endpoints: &str, node: &str) -> Self {
         self.store = Store::Etcd;
         node.clone_into(&mut self.node);
-        self.argument("--etcd").argument(etcd.url())
+        self.argument("--etcd").argument(endpoints)
+    }
+
+    /// On a host of a network.
+    #[must_use]
+    pub fn at(mut self, network: &Network, host: u8) -> Self {
+        self.host = Some(network.host(host));
+        self.address = network.address(host);
+        self
     }
 
     /// On this port, and not on a free one.
@@ -223,7 +244,12 @@ impl Server {
 
     /// The superuser's login.
     pub fn login(&self) -> Login {
-        Login::new(self.port(), ADMIN, ADMIN_PASSWORD)
+        Login::new(self.port(), ADMIN, ADMIN_PASSWORD).to(self.options.address)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        (self.options.address, self.port()).into()
     }
 
     /// A session of the superuser.
@@ -233,7 +259,7 @@ impl Server {
 
     /// A session of somebody else.
     pub fn client(&self, user: &str, password: &str) -> Result<Client> {
-        Client::connect(&Login::new(self.port(), user, password))
+        Client::connect(&Login::new(self.port(), user, password).to(self.options.address))
     }
 
     /// What `tokio_postgres` needs to connect as the superuser.
@@ -347,9 +373,16 @@ impl Server {
     fn launch(&mut self) -> Result<()> {
         let started = Instant::now();
         let log = File::options().create(true).append(true).open(self.log_path())?;
-        let mut command = Command::new(&self.options.binary);
+        let mut command = match &self.options.host {
+            Some(host) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", host]).arg(&self.options.binary);
+                command
+            }
+            None => Command::new(&self.options.binary),
+        };
         clean_environment(&mut command);
-        let listen = format!("127.0.0.1:{}", self.options.port);
+        let listen = format!("{}:{}", self.options.address, self.options.port);
         let (arguments, members): (&[&str], _) = if self.options.quickstart {
             (&["quickstart", "--port", "0"], 3)
         } else {

@@ -160,6 +160,7 @@ fn the_idle_timeout_is_the_users_own_or_less() {
     assert_eq!(mira.run("SHOW idlesessiontimeout"), "idlesessiontimeout|00:10");
     assert_eq!(mira.refusal("SET SESSION IDLESESSIONTIMEOUT '20 mins'").sqlstate.code(), "42501");
     mira.run("SET SESSION IDLESESSIONTIMEOUT '5 mins'");
-    assert_eq!(super::idle_session_timeout_ms(&mira.session, &mira.catalog), Some(300_000));
+    let limit = Some((300_000, super::IdleSetting::IdleSession));
+    assert_eq!(super::idle_limits(&mira.session, &mira.catalog), [limit, limit]);
     assert_eq!(mira.refusal("ALTER USER mira IDLESESSIONTIMEOUT '1 day'").sqlstate.code(), "42501");
 }

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use libtest_mimic::Trial;
@@ -29,6 +29,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         crate::trial("three_members_have_one_catalog", three_members_have_one_catalog),
         crate::trial("a_live_nodes_name_is_refused", a_live_nodes_name_is_refused),
         crate::trial("a_killed_member_is_down_and_comes_back", a_killed_member_is_down),
+        crate::trial("a_member_that_flaps_is_up_when_it_is_steady", a_member_that_flaps),
         crate::trial("a_frozen_member_is_down_and_comes_back", a_frozen_member_is_down),
         crate::trial("a_member_that_is_stopped_leaves_at_once", a_stopped_member_leaves),
         crate::trial("without_etcd_connections_are_served_and_writes_refused", without_etcd),
@@ -121,6 +122,31 @@ fn a_killed_member_is_down() -> Result<()> {
     for client in [&mut admin, &mut other] {
         wait_for_state(client, "east", "UP")?;
     }
+    [north, east, south].into_iter().try_for_each(Server::finish)
+}
+
+fn a_member_that_flaps() -> Result<()> {
+    const DOWNS: usize = 3;
+    let etcd = Etcd::start()?;
+    let [north, mut east, south] = three(&etcd, |options| options)?;
+    let mut admin = north.admin()?;
+    wait_for_all(&mut admin)?;
+    for _ in 1..DOWNS {
+        east.kill()?;
+        wait_for_state(&mut admin, "east", "DOWN")?;
+        east.restart()?;
+        wait_for_state(&mut admin, "east", "UP")?;
+    }
+    east.kill()?;
+    wait_for_state(&mut admin, "east", "DOWN")?;
+    let back = Instant::now();
+    east.restart()?;
+    // It answers already, and gets no clients yet.
+    east.admin()?.close()?;
+    wait_for_state(&mut admin, "east", "UP")?;
+    ensure!(back.elapsed() >= Duration::from_secs(5), "it was up again after {:?}", back.elapsed());
+    let ups = "SELECT count(*)::varchar FROM node_states WHERE node_name = 'east' AND node_state = 'UP'";
+    ensure!(one(&mut admin, ups)? == Some((DOWNS + 1).to_string()), "{:?}", one(&mut admin, ups)?);
     [north, east, south].into_iter().try_for_each(Server::finish)
 }
 
@@ -781,7 +807,7 @@ fn wait_for_log_below(folder: &Path, text: &str) -> Result<()> {
 /// Members are stopped and started again, one after the other, while drivers that know all of them connect.
 fn drivers_connect_through_restarts() -> Result<()> {
     let etcd = Etcd::start()?;
-    let mut servers = on_fixed_ports(&etcd, |options| options)?;
+    let mut servers = on_fixed_ports(&etcd.url(), |options| options)?;
     let mut admin = nth(&mut servers, 0)?.admin()?;
     wait_for_all(&mut admin)?;
     balance(&mut admin, &servers.iter().collect::<Vec<_>>())?;

@@ -88,10 +88,10 @@ pub(crate) fn three_that_know_each_other(etcd: &Etcd) -> Result<[Server; 3]> {
 }
 
 /// Three members on ports that stay theirs when they are started again.
-pub(crate) fn on_fixed_ports(etcd: &Etcd, with: impl Fn(ServerOptions) -> ServerOptions) -> Result<Vec<Server>> {
+pub(crate) fn on_fixed_ports(endpoints: &str, with: impl Fn(ServerOptions) -> ServerOptions) -> Result<Vec<Server>> {
     let start = |name| {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        with(crate::options().member(etcd, name).port(port)).start()
+        with(crate::options().member_at(endpoints, name).port(port)).start()
     };
     NAMES.into_iter().map(start).collect()
 }
