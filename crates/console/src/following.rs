@@ -71,7 +71,7 @@ impl Console {
 }
 
 /// Makes the head what the store tells. What is known already is told to whoever made it too.
-fn take(head: &Head, news: Vec<News>) {
+pub(crate) fn take(head: &Head, news: Vec<News>) {
     for item in news {
         let now = head.load();
         let next = match item {

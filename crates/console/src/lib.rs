@@ -44,6 +44,7 @@ use tracing::{debug, info, warn};
 use switchyard_engine::{AdvisoryLocks, ClientError, PlanCache, Queries, QueryLimits, SqlState, settings};
 
 pub use crate::asking::AskPeer;
+use crate::following::take;
 use crate::live::LiveState;
 use crate::members::{Here, Members};
 pub use crate::members::{MemberOrder, PeerPlace, Reach};
@@ -478,24 +479,31 @@ fn first_catalog(options: &ConsoleOptions) -> Result<(Catalog, Vec<switchyard_ca
 }
 
 /// How often a member that starts tries again because others, who start too, were first.
-const JOINS_MAX: usize = 100;
+const JOINS_MAX: usize = 1_000;
 
 /// The catalog with this member's node in it, and whether there was none before.
 async fn load_and_join(store: &dyn Store, options: &ConsoleOptions) -> Result<(Catalog, bool), ConsoleOpenError> {
     let mut attempts = 0..JOINS_MAX;
     loop {
-        let loaded = store.load().await?;
-        let made = loaded.is_none();
-        let (catalog, deltas) = match loaded {
-            Some(loaded) => {
-                let catalog = Catalog::from_entities(loaded.version, loaded.id_next, loaded.entities);
-                (catalog.ok_or(ConsoleOpenError::NoDatabase)?, Vec::new())
+        let Some(loaded) = store.load().await? else {
+            let (catalog, deltas) = first_catalog(options)?;
+            match join(store, catalog, deltas, options).await {
+                // Somebody else has made the first one.
+                Err(ConsoleOpenError::Commit(CommitError::Stale { .. })) if attempts.next().is_some() => continue,
+                joined => return Ok((joined?, true)),
             }
-            None => first_catalog(options)?,
         };
-        match join(store, catalog, deltas, options).await {
-            Err(ConsoleOpenError::Commit(CommitError::Stale { .. })) if attempts.next().is_some() => {}
-            joined => return Ok((joined?, made)),
+        let catalog = Catalog::from_entities(loaded.version, loaded.id_next, loaded.entities);
+        let head = Head::new(catalog.ok_or(ConsoleOpenError::NoDatabase)?);
+        loop {
+            let catalog = head.load();
+            match join(store, Catalog::clone(&catalog), Vec::new(), options).await {
+                // Only what came since is read: to read everything takes so long that others would always be first.
+                Err(ConsoleOpenError::Commit(CommitError::Stale { .. })) if attempts.next().is_some() => {
+                    take(&head, store.newer(catalog.version()).await?);
+                }
+                joined => return Ok((joined?, false)),
+            }
         }
     }
 }
