@@ -4,6 +4,7 @@ mod admission;
 mod asking;
 mod channels;
 mod counters;
+mod data;
 mod decision_log;
 mod draining;
 mod encode;
@@ -20,7 +21,7 @@ mod session;
 mod texts;
 mod transaction;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ipnet::IpNet;
@@ -44,6 +45,7 @@ use tracing::{debug, info, warn};
 use switchyard_engine::{AdvisoryLocks, ClientError, PlanCache, Queries, QueryLimits, SqlState, settings};
 
 pub use crate::asking::AskPeer;
+pub use crate::data::{Attached, DataPiece, DataTarget};
 use crate::following::take;
 use crate::live::LiveState;
 use crate::members::{Here, Members};
@@ -106,28 +108,35 @@ pub enum ConsoleOpenError {
 
 /// The newest catalog of this member.
 #[derive(Debug, Clone)]
-struct Head(Arc<watch::Sender<Arc<Catalog>>>);
+struct Head {
+    catalog: Arc<watch::Sender<Arc<Catalog>>>,
+    /// The same catalog's version, for those who ask with each transaction of their clients.
+    version: Arc<AtomicU64>,
+}
 
 impl Head {
     fn new(catalog: Catalog) -> Self {
-        Self(Arc::new(watch::Sender::new(Arc::new(catalog))))
+        let version = Arc::new(AtomicU64::new(catalog.version()));
+        Self { catalog: Arc::new(watch::Sender::new(Arc::new(catalog))), version }
     }
 
     fn load(&self) -> Arc<Catalog> {
-        Arc::clone(&self.0.borrow())
+        Arc::clone(&self.catalog.borrow())
     }
 
     /// Tells of each version that is newer than the one that there is now.
     fn changed(&self) -> watch::Receiver<Arc<Catalog>> {
-        self.0.subscribe()
+        self.catalog.subscribe()
     }
 
     /// Takes a newer version; an older one comes too late. Of one version there is only one catalog.
     fn replace(&self, catalog: Arc<Catalog>) {
-        self.0.send_if_modified(|head| {
+        self.catalog.send_if_modified(|head| {
             let newer = head.version() < catalog.version();
             if newer {
+                let version = catalog.version();
                 *head = catalog;
+                self.version.store(version, Ordering::Release);
             }
             newer
         });

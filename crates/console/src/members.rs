@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use switchyard_catalog::{Catalog, Name, Node, NodeId, NodeState, NodeStates, RuleCounters};
+use switchyard_catalog::{Catalog, Name, Node, NodeId, NodeKind, NodeState, NodeStates, RuleCounters};
 use switchyard_engine::{DrainProgress, LiveSession, NodeEvent};
 use switchyard_session::{Registry, SessionEntry};
 use switchyard_store::membership::{MemberEvent, Places};
@@ -47,7 +47,12 @@ pub(crate) struct Members {
     asker: Asker,
     /// Where sessions are counted with those of other processes.
     pub(crate) places: OnceLock<Arc<Places>>,
+    /// The nodes whose PostgreSQL server did not answer lately, and until when nobody is sent there.
+    absent: Mutex<BTreeMap<NodeId, Instant>>,
 }
+
+/// How long nobody is sent to a server that did not answer, unless it is found again before.
+const ABSENT_FOR: Duration = Duration::from_secs(2);
 
 /// By what members of other processes are asked.
 #[derive(Default)]
@@ -132,6 +137,39 @@ impl Members {
     /// Stops what a session does, if the key is that session's; says whether there is such a session.
     pub(crate) fn cancel(&self, process_id: i32, secret: &[u8]) -> bool {
         self.here().iter().any(|member| member.registry.cancel(process_id, secret))
+    }
+
+    /// A node's PostgreSQL server does not answer: nobody is sent there for a while.
+    pub(crate) fn server_absent(&self, node: &Node, reason: &str) {
+        let until = Instant::now() + ABSENT_FOR;
+        let before = self.absent.lock().unwrap_or_else(PoisonError::into_inner).insert(node.id, until);
+        // What a member's own state is, its process says.
+        if before.is_none() && matches!(node.kind, NodeKind::Remote { .. }) {
+            self.known().note(node, false, reason);
+        }
+    }
+
+    /// A node's PostgreSQL server has taken a login.
+    pub(crate) fn server_present(&self, node: &Node) {
+        let known = self.absent.lock().unwrap_or_else(PoisonError::into_inner).remove(&node.id);
+        if matches!(node.kind, NodeKind::Remote { .. }) {
+            let mut all = self.known();
+            if known.is_some() || !all.last.contains_key(&node.id) {
+                all.note(node, true, "a session logged in");
+            }
+        }
+    }
+
+    /// Whether sessions can be sent to a node's PostgreSQL server, as far as is known.
+    pub(crate) fn takes_sessions(&self, node: &Node) -> bool {
+        let absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner).get(&node.id).copied();
+        if absent.is_some_and(|until| Instant::now() < until) {
+            return false;
+        }
+        match node.kind {
+            NodeKind::Member { .. } => self.states().is_up(node.id),
+            NodeKind::Remote { .. } => true,
+        }
     }
 
     /// By what members of other processes are asked, from now on.

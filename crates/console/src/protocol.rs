@@ -1,5 +1,6 @@
 //! The protocol behind the login: messages in, answers out, statements and portals kept between them.
 
+mod attached;
 mod copy;
 mod cursors;
 mod extended;
@@ -14,6 +15,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use switchyard_catalog::Catalog;
 use switchyard_dialect::{DiscardWhat, Parsed, SqlStatement, Statement};
 use switchyard_engine::{ClientError, OutputColumn, Parameter, Severity, SqlState};
 use switchyard_session::{Client, Secured, SessionEntry};
@@ -35,6 +37,8 @@ use line::{Ended, Failure, KeepAliveBy, Line};
 use portal::{Portal, Reading};
 use prepared::Prepared;
 use vertica::Vertica;
+
+pub(crate) use attached::{Aside, aside};
 
 /// Serves a client that has been told AuthenticationOk, until it goes or is sent away.
 pub(crate) async fn run<S>(console: Arc<Console>, client: Client<S>, keep_alive: KeepAliveBy<Secured<S>>)
@@ -115,6 +119,13 @@ where
 /// The console's other name: what watches pgbouncer asks there.
 const PGBOUNCER: &str = "pgbouncer";
 
+impl Console {
+    /// Whether this is a name of the console.
+    pub(crate) fn is_console(&self, catalog: &Catalog, name: &str) -> bool {
+        name.to_lowercase() == catalog.database().name.folded() || name == PGBOUNCER
+    }
+}
+
 /// The console is the database of the cluster's own name; `name@workload` names a workload too (`design.md` §3).
 fn check_database(
     console: &Console,
@@ -128,7 +139,7 @@ fn check_database(
         Some((name, workload)) => (name, Some(workload)),
         None => (named, None),
     };
-    if name.to_lowercase() != own.folded() && name != PGBOUNCER {
+    if !console.is_console(&catalog, name) {
         return Err(ClientError::new(SqlState::InvalidCatalogName, format!("database \"{name}\" does not exist"))
             .with_hint(format!("The console is the database \"{own}\".")));
     }

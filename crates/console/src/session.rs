@@ -289,6 +289,23 @@ impl Session {
         }
     }
 
+    /// Rules and grants may have changed: others see what applies now.
+    pub(crate) fn refresh_now(&mut self) {
+        self.refresh();
+        self.show_workload();
+    }
+
+    fn show_workload(&self) {
+        let workload = self.state.workload().map(Name::to_string);
+        self.note_workload(workload.as_deref().unwrap_or_default());
+        self.place.update(|activity| activity.workload = workload);
+    }
+
+    /// The workload that applies.
+    pub(crate) fn workload(&self) -> Option<Name> {
+        self.state.workload().cloned()
+    }
+
     /// Whether the client speaks Vertica's protocol.
     pub(crate) fn speaks_vertica(&self) -> bool {
         self.place.vertica.is_some()

@@ -107,6 +107,7 @@ states! {
     AdminShutdown = "57P01",
     IdleSessionTimeout = "57P05",
     IdleInTransactionSessionTimeout = "25P03",
+    CannotConnectNow = "57P03",
     ProtocolViolation = "08P01",
     InternalError = "XX000",
 }

@@ -9,6 +9,7 @@ mod certificates;
 mod check;
 mod cluster;
 mod command_line;
+mod data;
 mod dump;
 mod first_start;
 mod http;

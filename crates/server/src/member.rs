@@ -3,16 +3,19 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use anyhow::Context;
 use bytes::BytesMut;
 use switchyard_catalog::Secret;
 use switchyard_console::Console;
-use switchyard_proxy::{Channel, Passage, Relay, Relays, Target, relay};
-use switchyard_session::{Elsewhere, Established, Peer, Secured};
+use switchyard_proxy::{Channel, Passage, PoolLimits, Relay, Relays, Stream, Target, Threads, relay};
+use switchyard_session::{Client, Elsewhere, Established, Peer, Secured};
 use tokio::net::{TcpListener, TcpStream};
 use tracing::{debug, info, warn};
 
+use crate::data;
 use crate::keep_alive::keep_alive;
 use crate::serve::Sessions;
+use crate::settings::Settings;
 
 /// How long another member may take to answer, in milliseconds.
 const PASSAGE_MS_MAX: u64 = 3_000;
@@ -22,11 +25,37 @@ const PASSAGE_MS_MAX: u64 = 3_000;
 pub(crate) struct Member {
     pub(crate) console: Arc<Console>,
     pub(crate) relays: Arc<Relays>,
+    sessions: Arc<DataPlane>,
+}
+
+/// What data sessions of all members of the process are served by.
+#[derive(Debug)]
+pub(crate) struct DataPlane {
+    threads: Threads,
+    login_ms_max: u64,
+}
+
+impl DataPlane {
+    /// Starts its threads.
+    ///
+    /// # Errors
+    /// When the system has none left.
+    pub(crate) fn start(settings: &Settings) -> anyhow::Result<Arc<Self>> {
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let count = match settings.relay_threads.count() {
+            0 => cores.div_ceil(2),
+            count => count,
+        };
+        let limits =
+            PoolLimits { idle_max: settings.upstream_idle_max.count(), idle_ms_max: settings.upstream_idle_ms_max.0 };
+        let threads = Threads::start(count, limits).context("cannot start the threads of data sessions")?;
+        Ok(Arc::new(Self { threads, login_ms_max: settings.upstream_login_ms_max.0 }))
+    }
 }
 
 impl Member {
-    pub(crate) fn new(console: Arc<Console>) -> Arc<Self> {
-        Arc::new(Self { console, relays: Arc::default() })
+    pub(crate) fn new(console: Arc<Console>, sessions: Arc<DataPlane>) -> Arc<Self> {
+        Arc::new(Self { console, relays: Arc::default(), sessions })
     }
 
     /// Accepts from now on.
@@ -61,6 +90,11 @@ impl Member {
 
     async fn serve(&self, established: Established<TcpStream>, peer: Peer) {
         match established {
+            Established::Client(client)
+                if client.session.vertica.is_none() && self.console.is_data(client.database.as_deref()) =>
+            {
+                self.serve_data(*client).await;
+            }
             Established::Client(client) => Arc::clone(&self.console).serve(*client, keep_alive).await,
             Established::Cancel { process_id, secret, stream } => {
                 let known = self.console.cancel(process_id, &secret)
@@ -80,6 +114,26 @@ impl Member {
             // It is here because it could not be passed on.
             Established::Elsewhere(_) => {}
         }
+    }
+
+    /// Serves a client whose statements run on a PostgreSQL server.
+    async fn serve_data(&self, client: Client<TcpStream>) {
+        let attached = Box::pin(data::attach(&self.console, client, self.sessions.login_ms_max)).await;
+        let Some((stream, client, own)) = attached else { return };
+        let stream = match stream {
+            Secured::Plain(stream) => stream,
+            // What TLS knows of its socket cannot be taken to another thread.
+            secured @ Secured::Tls(_) => {
+                let pool = self.sessions.threads.pool();
+                return switchyard_proxy::serve(Stream::OfClient(Box::new(secured)), client, own, pool).await;
+            }
+        };
+        let Ok(stream) = stream.into_std() else { return };
+        let served = |pool| async move {
+            let Ok(stream) = TcpStream::from_std(stream) else { return };
+            switchyard_proxy::serve(Stream::Plain(stream), client, own, pool).await;
+        };
+        self.sessions.threads.serve(served).await;
     }
 
     /// Answers another member for as long as it asks.

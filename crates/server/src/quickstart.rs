@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use tracing::{info, warn};
 
 use crate::first_start::FirstPassword;
-use crate::member::Member;
+use crate::member::{DataPlane, Member};
 use crate::serve::{Closing, Sessions, announce, first_password};
 use crate::settings::{Settings, StoreKind};
 use crate::stopping::{StopSignal, StopSignals};
@@ -87,8 +87,9 @@ pub(crate) async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
         tokio::spawn(certificates::watch(tls));
     }
     let mut orders = console.orders();
+    let data_plane = DataPlane::start(&settings)?;
     let mut places: Vec<Place> =
-        consoles.into_iter().zip(seats).map(|(console, seat)| Place::new(console, seat)).collect();
+        consoles.into_iter().zip(seats).map(|(console, seat)| Place::new(console, seat, &data_plane)).collect();
     announce(&in_order(&places)).context("cannot write to standard output")?;
     advice::print(&console.catalog(), &places, &settings).context("cannot write to standard output")?;
     let signal = stopped(&mut signals, &console, &mut orders, &mut places).await;
@@ -198,8 +199,8 @@ async fn stopped(
 
 impl Place {
     /// Accepts from now on.
-    fn new(console: Arc<Console>, seat: Seat) -> Self {
-        let (addresses, member) = (seat.addresses(), Member::new(console));
+    fn new(console: Arc<Console>, seat: Seat, data_plane: &Arc<DataPlane>) -> Self {
+        let (addresses, member) = (seat.addresses(), Member::new(console, Arc::clone(data_plane)));
         let sessions = Some(member.accept(seat.listeners));
         Self { name: seat.name, addresses, member, sessions }
     }

@@ -21,7 +21,7 @@ use tracing::{error, info, warn};
 
 use crate::cluster::Cluster;
 use crate::first_start::FirstPassword;
-use crate::member::Member;
+use crate::member::{DataPlane, Member};
 use crate::settings::{HostPort, Settings, StoreKind};
 use crate::stopping::{StopSignal, StopSignals};
 use crate::takeover::Takeover;
@@ -97,7 +97,7 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     http::serve(watched, &console);
     announce(&addresses).context("cannot write to standard output")?;
 
-    let member = Member::new(Arc::clone(&console));
+    let member = Member::new(Arc::clone(&console), DataPlane::start(&settings)?);
     let sessions = member.accept(listeners);
     let (asked_by, drain_ms) = tokio::select! {
         signal = signals.next() => (signal.as_str(), settings.drain_ms_max.0),

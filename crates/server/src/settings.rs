@@ -65,8 +65,18 @@ settings! {
     member_lease_s: Bounded<1, 600>, from [Flag Variable File], for [Serve], text "3";
     /// The host and port that others reach this node at.
     advertise: Option<HostPort>, from [Flag Variable File], for [Serve], absent "the first address listened on";
-    /// The PostgreSQL server this node fronts. It is stored in the catalog; no connection is sent there yet.
+    /// The PostgreSQL server this node fronts: sessions on all databases but the console's run there, or where their
+    /// workload leads. Parameters are libpq's `sslmode`, `sslrootcert`, `sslcert` and `sslkey`. Users log in as themselves.
     upstream: Option<Upstream>, from [Flag Variable File], for [Serve], absent "none";
+    /// How long a PostgreSQL server may take to take a login, in milliseconds.
+    upstream_login_ms_max: Bounded<100, 600_000>, from [Flag Variable File], for [Quickstart Serve], text "10000";
+    /// How many sessions on PostgreSQL servers each thread that serves them keeps when their clients have gone, for the next
+    /// clients that would log in alike. With 0 each client has one of its own.
+    upstream_idle_max: Bounded<0, 10_000>, from [Flag Variable File], for [Quickstart Serve], text "20";
+    /// How long such a session is kept, in milliseconds.
+    upstream_idle_ms_max: Bounded<0, 86_400_000>, from [Flag Variable File], for [Quickstart Serve], text "60000";
+    /// How many threads move the messages of sessions that run on PostgreSQL servers. 0 is one for each two cores.
+    relay_threads: Bounded<0, 256>, from [Flag Variable File], for [Quickstart Serve], text "0";
     /// The subcluster this node joins.
     subcluster: Option<Name>, from [Flag Variable File], for [Serve], absent "`default_subcluster`";
     /// The IP address and port of the HTTP endpoint: `/metrics` for Prometheus, `/healthz` while the process lives, `/readyz`

@@ -57,6 +57,8 @@ mod reports;
 mod restart;
 #[path = "it/rights.rs"]
 mod rights;
+#[path = "it/upstreams.rs"]
+mod upstreams;
 #[path = "it/vertica.rs"]
 mod vertica;
 #[path = "it/waits.rs"]
@@ -97,9 +99,12 @@ fn main() -> anyhow::Result<()> {
     trials.extend(reports::trials());
     trials.extend(restart::trials());
     trials.extend(rights::trials());
+    trials.extend(upstreams::trials()?);
     trials.extend(vertica::trials());
     trials.extend(waits::trials());
-    libtest_mimic::run(&arguments, trials).exit()
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    upstreams::end();
+    conclusion.exit()
 }
 
 /// A server with a durable store.

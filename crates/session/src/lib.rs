@@ -20,7 +20,7 @@ pub use error::{PasswordFailure, SessionError};
 pub use establish::{Client, Context, Elsewhere, Established, establish};
 pub use limits::{KeepAlive, Limits};
 pub use login::{Attempt, Authenticate, LoginDecision, LoginRequest, Peer, decide_login, mock_secret};
-pub use registry::{Activity, LoginSlot, NewSession, Registry, Session, SessionEntry, SessionState};
+pub use registry::{Activity, LoginSlot, NewSession, Registry, Session, SessionEntry, SessionState, Watcher};
 pub use routing::{Balance, Decide, Destination, Routing};
 pub use secured::{Rewound, Secured};
 pub use throttle::Throttle;

@@ -1,10 +1,11 @@
 //! The live sessions of this member: who they are, what they do, and how they are stopped.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use dashmap::DashMap;
@@ -125,6 +126,15 @@ pub struct SessionEntry {
     cancel: Notify,
     end: watch::Sender<bool>,
     permit: Mutex<Option<Permit>>,
+    watcher: OnceLock<Arc<dyn Watcher>>,
+}
+
+/// Told what others want of a session that cannot wait for it all the time.
+pub trait Watcher: fmt::Debug + Send + Sync {
+    /// [`SessionEntry::interrupt`] was called.
+    fn interrupted(&self);
+    /// [`SessionEntry::terminate`] was called.
+    fn terminated(&self);
 }
 
 /// What a session is doing.
@@ -330,6 +340,7 @@ impl Registry {
                 cancel: Notify::new(),
                 end: watch::Sender::new(false),
                 permit: Mutex::new(None),
+                watcher: OnceLock::new(),
             });
             place.insert(Arc::clone(&entry));
             return Ok(Session { registry: Arc::clone(self), entry });
@@ -456,6 +467,19 @@ impl SessionEntry {
     /// Stops the statement that runs; does nothing when none does.
     pub fn interrupt(&self) {
         self.cancel.notify_waiters();
+        if let Some(watcher) = self.watcher.get() {
+            watcher.interrupted();
+        }
+    }
+
+    /// Has somebody told from now on what others want of the session. There can be one only.
+    pub fn watch(&self, watcher: Arc<dyn Watcher>) {
+        let _ = self.watcher.set(watcher);
+        if *self.end.borrow()
+            && let Some(watcher) = self.watcher.get()
+        {
+            watcher.terminated();
+        }
     }
 
     /// Ready when [`SessionEntry::interrupt`] is called after this was made, even if it was not yet awaited: make it
@@ -467,6 +491,9 @@ impl SessionEntry {
     /// Ends the session.
     pub fn terminate(&self) {
         self.end.send_replace(true);
+        if let Some(watcher) = self.watcher.get() {
+            watcher.terminated();
+        }
     }
 
     /// Ready as soon as [`SessionEntry::terminate`] has been called, before this or after.

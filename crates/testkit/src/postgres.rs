@@ -35,16 +35,57 @@ impl Postgres {
             .command("initdb")
             .args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C", "--username", SUPERUSER, "--pgdata"])
             .arg(&data))?;
-        let sockets = server.folder.path().display();
-        let options = format!("-p {port} -h 127.0.0.1 -k {sockets} -c fsync=off -c timezone=UTC");
-        run(server
+        server.run()?;
+        Ok(server)
+    }
+
+    /// Where it listens.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its URL, as a member is told.
+    pub fn url(&self) -> String {
+        format!("postgresql://127.0.0.1:{}", self.port)
+    }
+
+    /// Has these lines of `pg_hba.conf` come first from now on.
+    pub fn authenticate(&self, lines: &str) -> Result<()> {
+        let path = self.data().join("pg_hba.conf");
+        let before = std::fs::read_to_string(&path)?;
+        std::fs::write(&path, format!("{lines}\n{before}"))?;
+        self.client()?.query("SELECT pg_reload_conf()")?;
+        Ok(())
+    }
+
+    /// Ends every process of it at once, as a crash does.
+    pub fn kill(&self) -> Result<()> {
+        self.control("immediate", "stop")
+    }
+
+    /// Starts it again.
+    pub fn run(&self) -> Result<()> {
+        let options = self.options();
+        run(self
             .command("pg_ctl")
             .args(["--wait", "--silent", "--options", &options, "--log"])
-            .arg(server.folder.path().join("log"))
+            .arg(self.folder.path().join("log"))
             .arg("--pgdata")
-            .arg(&data)
-            .arg("start"))?;
-        Ok(server)
+            .arg(self.data())
+            .arg("start"))
+    }
+
+    fn control(&self, mode: &str, what: &str) -> Result<()> {
+        let mode = format!("--mode={mode}");
+        run(self.command("pg_ctl").args([mode.as_str(), "--silent", "--wait", "--pgdata"]).arg(self.data()).arg(what))
+    }
+
+    fn options(&self) -> String {
+        let (port, sockets) = (self.port, self.folder.path().display());
+        format!(
+            "-p {port} -h 127.0.0.1 -k {sockets} -c fsync=off -c timezone=UTC -c max_connections=200 \
+             -c shared_buffers=16MB"
+        )
     }
 
     /// A session of the superuser.

@@ -22,10 +22,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("store", &["catalog"]),
     ("engine", &["catalog", "dialect"]),
     ("session", &["catalog", "wire"]),
-    ("proxy", &["catalog", "session", "wire"]),
     ("console", &["catalog", "dialect", "engine", "session", "store", "wire"]),
-    ("proxy", &["wire"]),
-    ("server", &["catalog", "console", "proxy", "session", "store"]),
+    ("proxy", &["session", "wire"]),
+    ("server", &["catalog", "console", "proxy", "session", "store", "wire"]),
 ];
 
 const LINES_MAX: usize = 70;

@@ -14,6 +14,7 @@ pub mod proxy_header;
 pub mod scram;
 pub mod sqlstate;
 pub mod startup;
+pub mod upstream;
 pub mod utf8;
 pub mod verifier;
 pub mod vertica;

@@ -1,6 +1,8 @@
 //! SCRAM-SHA-256 and SCRAM-SHA-256-PLUS (RFC 5802, RFC 7677, RFC 5929 §4), the server's side. Each state is a type that the next message consumes:
 //! [`Exchange`], then [`Challenged`], then [`Proven`].
 
+mod proving;
+
 use std::fmt;
 
 use base64::Engine as _;
@@ -12,6 +14,8 @@ use zeroize::Zeroizing;
 
 use crate::sqlstate::SqlState;
 use crate::verifier::{Key, ScramVerifier, hmac, sha256};
+
+pub use proving::{Answered, Proof, Prover, ProvingError};
 
 /// The mechanism's name.
 pub const MECHANISM: &str = "SCRAM-SHA-256";

@@ -49,17 +49,8 @@ impl fmt::Debug for ScramVerifier {
 impl ScramVerifier {
     /// The verifier of a password. As in PostgreSQL, a password that SASLprep refuses is used as it is.
     pub fn make(password: &str, salt: &[u8], iterations: u32) -> Self {
-        let prepared = stringprep::saslprep(password).map(|text| Zeroizing::new(text.into_owned()));
-        let password = prepared.as_ref().map_or(password, |prepared| prepared.as_str());
-        let mut salted = Zeroizing::new(Key::default());
-        pbkdf2::pbkdf2_hmac::<Sha256>(password.as_bytes(), salt, iterations, salted.as_mut());
-        let client_key = Zeroizing::new(hmac(&salted, &[b"Client Key"]));
-        Self {
-            iterations,
-            salt: salt.to_vec(),
-            stored_key: sha256(client_key.as_ref()),
-            server_key: hmac(&salted, &[b"Server Key"]),
-        }
+        let (client_key, server_key) = keys(password, salt, iterations);
+        Self { iterations, salt: salt.to_vec(), stored_key: sha256(client_key.as_ref()), server_key }
     }
 
     /// A verifier that no password fits, always the same for one user: what a server shows to users it does not know,
@@ -248,9 +239,13 @@ impl Md5Verifier {
 
     /// Whether this is the answer of a client that knows the password and was given this salt of the session.
     pub fn accepts(&self, session_salt: [u8; 4], answer: &[u8]) -> bool {
+        self.answer(session_salt).as_bytes().ct_eq(answer).into()
+    }
+
+    /// What a client answers that knows the password and was given this salt of the session.
+    pub fn answer(&self, session_salt: [u8; 4]) -> String {
         let inner = Md5::new().chain_update(&self.hash).chain_update(session_salt).finalize();
-        let expected = format!("md5{}", hex(&inner));
-        expected.as_bytes().ct_eq(answer).into()
+        format!("md5{}", hex(&inner))
     }
 }
 
@@ -267,6 +262,16 @@ pub fn verifiers_with(password: &str, iterations: u32, rng: &mut impl CryptoRng)
     }
     let [scram, sha512] = salts;
     (ScramVerifier::make(password, &scram, iterations).text(), Sha512Verifier::make(password, sha512).text())
+}
+
+/// The client's key and the server's that a password comes to. As in PostgreSQL, one that SASLprep refuses is used as it
+/// is.
+pub(crate) fn keys(password: &str, salt: &[u8], iterations: u32) -> (Zeroizing<Key>, Key) {
+    let prepared = stringprep::saslprep(password).map(|text| Zeroizing::new(text.into_owned()));
+    let password = prepared.as_ref().map_or(password, |prepared| prepared.as_str());
+    let mut salted = Zeroizing::new(Key::default());
+    pbkdf2::pbkdf2_hmac::<Sha256>(password.as_bytes(), salt, iterations, salted.as_mut());
+    (Zeroizing::new(hmac(&salted, &[b"Client Key"])), hmac(&salted, &[b"Server Key"]))
 }
 
 /// HMAC-SHA-256 over the parts one after the other.

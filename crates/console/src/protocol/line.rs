@@ -213,6 +213,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         since.checked_add(Duration::from_millis(ms_max)).unwrap_or_else(|| since + FAR)
     }
 
+    /// The stream.
+    pub(crate) fn stream(&mut self) -> &mut S {
+        &mut self.stream
+    }
+
     /// Gives the memory of long messages back.
     pub(crate) fn rest(&mut self) {
         if self.read.is_empty() && self.read.capacity() > IDLE_BYTES {

@@ -269,6 +269,13 @@ pub static SETTINGS: &[Declaration] = &[
         "Whether a workload can be named only with USAGE on it.",
     ),
     ours(
+        "workload_fallback",
+        Kind::Enum(&["local", "error"]),
+        "local",
+        Levels::DATABASE,
+        "Where statements run while no node of the workload is up: on the connection node's subcluster, or nowhere.",
+    ),
+    ours(
         "query_memory_bytes_max",
         int(1_048_576, 1 << 40),
         "268435456",
