@@ -19,6 +19,8 @@ mod cluster;
 mod command_line;
 #[path = "it/differential.rs"]
 mod differential;
+#[path = "it/docker.rs"]
+mod docker;
 #[path = "it/driver.rs"]
 mod driver;
 #[path = "it/etcds.rs"]
@@ -84,6 +86,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(cluster::trials());
     trials.extend(command_line::trials());
     trials.extend(differential::trials());
+    trials.extend(docker::trials());
     trials.extend(driver::trials());
     trials.extend(etcds::trials());
     trials.extend(http::trials());

@@ -643,7 +643,7 @@ fn a_limit_on_the_database() -> Result<()> {
         }
         // One goes, and one may come.
         clients.pop().context("nobody")?.close()?;
-        until("nobody may come for the one who went", || Ok(!is_refused(&servers[round], &user)?))?;
+        until("nobody may come for the one who went", || Ok(!is_refused(servers.get(round).context("none")?, &user)?))?;
         drop(clients);
         until("the places are not given back", || Ok(log_in_everywhere(&servers, &user, 2)?.0.len() == MOST))?;
     }
