@@ -105,6 +105,7 @@ impl Console {
     pub fn server_seen(&self, node: NodeId, absent: Option<&str>) {
         let catalog = self.catalog();
         let Some(node) = catalog.nodes().find(node) else { return };
+        self.look_after(node, absent);
         match absent {
             Some(reason) => self.members.server_absent(node, reason),
             None => self.members.server_present(node),

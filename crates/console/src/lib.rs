@@ -11,6 +11,7 @@ mod encode;
 mod encoding;
 mod error;
 mod following;
+mod health;
 mod live;
 mod members;
 mod metrics;
@@ -47,6 +48,7 @@ use switchyard_engine::{AdvisoryLocks, ClientError, PlanCache, Queries, QueryLim
 pub use crate::asking::AskPeer;
 pub use crate::data::{Attached, DataPiece, DataTarget};
 use crate::following::take;
+pub use crate::health::{Probe, ProbePlan};
 use crate::live::LiveState;
 use crate::members::{Here, Members};
 pub use crate::members::{MemberOrder, PeerPlace, Reach};

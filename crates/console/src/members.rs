@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::asking::AskPeer;
 use crate::decision_log::DecisionLog;
+use crate::health::Health;
 use crate::live::{LiveState, now_us};
 
 mod peer;
@@ -49,6 +50,8 @@ pub(crate) struct Members {
     pub(crate) places: OnceLock<Arc<Places>>,
     /// The nodes whose PostgreSQL server did not answer lately, and until when nobody is sent there.
     absent: Mutex<BTreeMap<NodeId, Instant>>,
+    /// What looking at PostgreSQL servers has shown, of those that are looked at.
+    health: Mutex<BTreeMap<NodeId, Health>>,
 }
 
 /// How long nobody is sent to a server that did not answer, unless it is found again before.
@@ -149,6 +152,29 @@ impl Members {
         }
     }
 
+    /// Does something with what is known of a node's PostgreSQL server, which is looked at from now on.
+    pub(crate) fn with_health<T>(&self, node: NodeId, change: impl FnOnce(&mut Health) -> T) -> T {
+        change(self.health.lock().unwrap_or_else(PoisonError::into_inner).entry(node).or_default())
+    }
+
+    /// Whether a node's PostgreSQL server is looked at, since a session was sent there once.
+    pub(crate) fn is_looked_after(&self, node: NodeId) -> bool {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&node)
+    }
+
+    /// What counts of a node's PostgreSQL server is something else than before. A member is up whatever becomes of its
+    /// server: only why nobody is sent to that is told.
+    pub(crate) fn server_is(&self, node: &Node, up: bool, reason: &str) {
+        let mut known = self.known();
+        match node.kind {
+            NodeKind::Remote { .. } => known.note(node, up, reason),
+            NodeKind::Member { .. } => {
+                let is_up = known.states.is_up(node.id);
+                known.note(node, is_up, reason);
+            }
+        }
+    }
+
     /// A node's PostgreSQL server has taken a login.
     pub(crate) fn server_present(&self, node: &Node) {
         let known = self.absent.lock().unwrap_or_else(PoisonError::into_inner).remove(&node.id);
@@ -166,6 +192,11 @@ impl Members {
         if absent.is_some_and(|until| Instant::now() < until) {
             return false;
         }
+        let health = self.health.lock().unwrap_or_else(PoisonError::into_inner);
+        if health.get(&node.id).is_some_and(Health::is_down) {
+            return false;
+        }
+        drop(health);
         match node.kind {
             NodeKind::Member { .. } => self.states().is_up(node.id),
             NodeKind::Remote { .. } => true,

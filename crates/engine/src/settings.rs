@@ -471,5 +471,19 @@ pub fn database_value(name: &str, catalog: &Catalog) -> Option<String> {
     Some(set.map_or_else(|| setting.default.to_owned(), |row| row.value.clone()))
 }
 
+/// A setting's value for a node: its own, or the cluster's; `None` for a name that is not declared.
+pub fn node_value(name: &str, node: NodeId, catalog: &Catalog) -> Option<String> {
+    let setting = declaration(name).ok()?;
+    let of_node = catalog.setting(SettingLevel::Node(node), setting.name).map(|row| row.value.clone());
+    of_node.or_else(|| database_value(name, catalog))
+}
+
+/// Whether a setting was set for a node, or for the whole cluster.
+pub fn is_set_for_node(name: &str, node: NodeId, catalog: &Catalog) -> bool {
+    [SettingLevel::Node(node), SettingLevel::Database]
+        .into_iter()
+        .any(|level| declaration(name).is_ok_and(|setting| catalog.setting(level, setting.name).is_some()))
+}
+
 #[cfg(test)]
 mod tests;

@@ -12,6 +12,7 @@ mod command_line;
 mod data;
 mod dump;
 mod first_start;
+mod health;
 mod http;
 mod keep_alive;
 mod listener;

@@ -21,7 +21,7 @@ use crate::member::{DataPlane, Member};
 use crate::serve::{Closing, Sessions, announce, first_password};
 use crate::settings::{Settings, StoreKind};
 use crate::stopping::{StopSignal, StopSignals};
-use crate::{certificates, listener, open_files, storage};
+use crate::{certificates, health, listener, open_files, storage};
 
 /// How many members there are.
 const MEMBERS: u16 = 3;
@@ -88,6 +88,7 @@ pub(crate) async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     }
     let mut orders = console.orders();
     let data_plane = DataPlane::start(&settings)?;
+    tokio::spawn(health::look_after(Arc::downgrade(&console)));
     let mut places: Vec<Place> =
         consoles.into_iter().zip(seats).map(|(console, seat)| Place::new(console, seat, &data_plane)).collect();
     announce(&in_order(&places)).context("cannot write to standard output")?;

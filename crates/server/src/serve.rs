@@ -25,7 +25,7 @@ use crate::member::{DataPlane, Member};
 use crate::settings::{HostPort, Settings, StoreKind};
 use crate::stopping::{StopSignal, StopSignals};
 use crate::takeover::Takeover;
-use crate::{FAILURE, certificates, complain, http, listener, logging, open_files, storage};
+use crate::{FAILURE, certificates, complain, health, http, listener, logging, open_files, storage};
 
 /// What closing every session may take before the process ends regardless.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
@@ -97,6 +97,7 @@ async fn run(settings: Settings) -> anyhow::Result<ExitCode> {
     http::serve(watched, &console);
     announce(&addresses).context("cannot write to standard output")?;
 
+    tokio::spawn(health::look_after(Arc::downgrade(&console)));
     let member = Member::new(Arc::clone(&console), DataPlane::start(&settings)?);
     let sessions = member.accept(listeners);
     let (asked_by, drain_ms) = tokio::select! {

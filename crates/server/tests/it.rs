@@ -31,6 +31,8 @@ mod families;
 mod files;
 #[path = "it/fleet.rs"]
 mod fleet;
+#[path = "it/health.rs"]
+mod health;
 #[path = "it/http.rs"]
 mod http;
 #[path = "it/jdbc.rs"]
@@ -89,6 +91,7 @@ fn main() -> anyhow::Result<()> {
     trials.extend(docker::trials());
     trials.extend(driver::trials());
     trials.extend(etcds::trials());
+    trials.extend(health::trials());
     trials.extend(http::trials());
     trials.extend(jdbc::trials());
     trials.extend(limits::trials());

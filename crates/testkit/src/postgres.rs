@@ -39,6 +39,29 @@ impl Postgres {
         Ok(server)
     }
 
+    /// A standby of this one, that follows it.
+    pub fn standby(&self) -> Result<Self> {
+        let folder = tempfile::Builder::new().prefix("switchyard-postgres-").tempdir()?;
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+        let standby = Self { folder, programs: programs()?, port };
+        if is_root() {
+            run(Command::new("chown").arg(SUPERUSER).arg(standby.folder.path()))?;
+        }
+        let (data, primary) = (standby.data(), self.port.to_string());
+        run(standby
+            .command("pg_basebackup")
+            .args(["--host=127.0.0.1", "--port", &primary, "--username", SUPERUSER, "--write-recovery-conf"])
+            .args(["--checkpoint=fast", "--wal-method=stream", "--no-sync", "--pgdata"])
+            .arg(&data))?;
+        standby.run()?;
+        Ok(standby)
+    }
+
+    /// All it logged.
+    pub fn log(&self) -> Result<String> {
+        std::fs::read_to_string(self.folder.path().join("log")).context("the log cannot be read")
+    }
+
     /// Where it listens.
     pub fn port(&self) -> u16 {
         self.port

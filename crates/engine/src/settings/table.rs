@@ -276,6 +276,42 @@ pub static SETTINGS: &[Declaration] = &[
         "Where statements run while no node of the workload is up: on the connection node's subcluster, or nowhere.",
     ),
     ours(
+        "upstream_probe_interval_ms",
+        int(0, 3_600_000),
+        "1000",
+        CLUSTER,
+        "How often a node's PostgreSQL server is looked at: from when a session was first sent there, or this was set. 0 is \
+         never.",
+    ),
+    ours(
+        "upstream_probe_timeout_ms",
+        int(1, 600_000),
+        "1000",
+        CLUSTER,
+        "How long a PostgreSQL server that is looked at may take to answer.",
+    ),
+    ours(
+        "upstream_probe_rise",
+        int(1, 1_000),
+        "2",
+        CLUSTER,
+        "How often a PostgreSQL server that was down must answer before it gets sessions again.",
+    ),
+    ours(
+        "upstream_probe_fall",
+        int(1, 1_000),
+        "3",
+        CLUSTER,
+        "How often a PostgreSQL server must give no answer until it is down; where nobody listens it is at once.",
+    ),
+    ours(
+        "replication_lag_ms_max",
+        int(0, MS_MAX),
+        "0",
+        CLUSTER,
+        "How far a standby may be behind and still get sessions; 0 is however far.",
+    ),
+    ours(
         "query_memory_bytes_max",
         int(1_048_576, 1 << 40),
         "268435456",
