@@ -254,6 +254,7 @@ impl Console {
         let metrics = Arc::new(Metrics::default());
         let router = Arc::new(Router::new(head.clone(), Arc::clone(&members), node_id, Arc::clone(&metrics)));
         let (logins, secrets, draining) = (head.clone(), head.clone(), head.clone());
+        let (displaced, name) = (Arc::clone(&members), options.node_name.clone());
         let deciding = Arc::clone(&router);
         let context = Context {
             throttle: Arc::new(Throttle::default()),
@@ -271,6 +272,7 @@ impl Console {
                     let node = node_id.and_then(|id| catalog.nodes().find(id)).filter(|node| node.draining);
                     node.map(|node| node.name.clone())
                 }),
+                displaced: Box::new(move || displaced.displaced_by().map(|by| (name.clone(), by))),
             },
             authenticate: Box::new(move |request| {
                 let catalog = logins.load();
@@ -438,6 +440,14 @@ impl Console {
             engines.remove(0);
         }
         engines.push(engine);
+    }
+
+    /// Another process has this one's name, and is there; or has no longer. There is one process to a node: who has come
+    /// back finds no sessions here, and makes none.
+    pub fn displaced(&self, by: Option<String>) {
+        if self.members.displace(by.clone()) && by.is_some() {
+            self.close_all();
+        }
     }
 
     /// How many clients are logged in.

@@ -46,6 +46,8 @@ pub(crate) struct Members {
     /// What was decided last.
     pub(crate) routed: DecisionLog,
     asker: Asker,
+    /// Where the process is that has this one's name.
+    displaced: Mutex<Option<String>>,
     /// Where sessions are counted with those of other processes.
     pub(crate) places: OnceLock<Arc<Places>>,
     /// The nodes whose PostgreSQL server did not answer lately, and until when nobody is sent there.
@@ -201,6 +203,17 @@ impl Members {
             NodeKind::Member { .. } => self.states().is_up(node.id),
             NodeKind::Remote { .. } => true,
         }
+    }
+
+    /// Where another process is that has this one's name, while there is one.
+    pub(crate) fn displaced_by(&self) -> Option<String> {
+        self.displaced.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Another process has this one's name, or has no longer; says whether that is new.
+    pub(crate) fn displace(&self, by: Option<String>) -> bool {
+        let mut displaced = self.displaced.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *displaced, by.clone()) != by
     }
 
     /// By what members of other processes are asked, from now on.

@@ -158,6 +158,9 @@ impl Console {
         if *self.shutdown.borrow() {
             return Some("it is stopping");
         }
+        if self.members.displaced_by().is_some() {
+            return Some("another process has its name");
+        }
         let Some(node) = self.node_id else { return Some("it has no node") };
         if !self.members.states().is_up(node) {
             return Some("it is stopped");

@@ -187,7 +187,7 @@ mod tests {
     fn rows_are_cut_into_values() {
         let row = b"\0\x03\0\0\0\x01t\xff\xff\xff\xff\0\0\0\x0212";
         assert_eq!(values(row), [Some("t".to_owned()), None, Some("12".to_owned())]);
-        assert_eq!(values(b"\0\x02\0\0\0\x09t"), [None, None]);
+        assert_eq!(values(b"\0\x02\0\0\0\x09t"), [None]);
         assert_eq!(values(b""), Vec::<Option<String>>::new());
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use switchyard_catalog::Name;
 use switchyard_console::Console;
 use switchyard_store::EtcdStore;
-use switchyard_store::membership::{Member, Membership, watch_members};
+use switchyard_store::membership::{Member, Membership, Standing, watch_members};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::{info, warn};
@@ -59,6 +59,18 @@ impl Cluster {
                     hearing.heard(event);
                     peers.settle(&hearing);
                 }
+            }
+        });
+        let (displaced, mut standings) = (Arc::clone(console), self.membership.standings());
+        self.tasks.spawn(async move {
+            while standings.changed().await.is_ok() {
+                let by = match &*standings.borrow_and_update() {
+                    Standing::Displaced { by } => Some(format!("{}:{}", by.host, by.port)),
+                    // Whoever is cut off does not know what has become of its name.
+                    Standing::CutOff => continue,
+                    Standing::Member => None,
+                };
+                displaced.displaced(by);
             }
         });
         let following = Arc::clone(console);

@@ -108,6 +108,14 @@ pub enum SessionError {
     /// The member finishes the sessions it has.
     #[error("node \"{0}\" is draining: it takes no new connections")]
     Draining(Name),
+    /// Another process has this member's name.
+    #[error("node \"{node}\" is served by another process, at {by}")]
+    Displaced {
+        /// The node.
+        node: Name,
+        /// Where that is.
+        by: String,
+    },
     /// No authentication record is for this login.
     #[error("no authentication record for {login}")]
     RecordMissing {
@@ -176,6 +184,7 @@ impl SessionError {
                 None => report,
             },
             Self::Draining(_) => report.with_hint("Connect to another node; the superuser may still connect here."),
+            Self::Displaced { .. } => report.with_hint("Connect there: this one was away for longer than its lease."),
             Self::LoginTime { ms_max } => report.with_detail(limit("login_time_ms_max", ms_max)),
             Self::LoginsMax { logins_max } => report.with_detail(limit("logins_max", logins_max)),
             Self::ConnectionsMax { connections_max } => report.with_detail(limit("connections_max", connections_max)),
@@ -207,7 +216,7 @@ impl SessionError {
             | Self::PasswordExpected(_)
             | Self::MessageUnexpected(_) => SqlState::ProtocolViolation,
             Self::Replication => SqlState::FeatureNotSupported,
-            Self::Draining(_) => SqlState::CannotConnectNow,
+            Self::Draining(_) | Self::Displaced { .. } => SqlState::CannotConnectNow,
             Self::LoginsMax { .. }
             | Self::ConnectionsMax { .. }
             | Self::ConnectionsReserved { .. }
@@ -241,6 +250,7 @@ impl SessionError {
             | Self::ClientSessionsMax { .. }
             | Self::UserSessionsMax { .. } => "limit",
             Self::Draining(_) => "draining",
+            Self::Displaced { .. } => "displaced",
             Self::Wire(_)
             | Self::ProtocolUnnamed
             | Self::BytesAfterRequest(_)

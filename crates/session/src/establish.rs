@@ -310,6 +310,9 @@ where
     let Authenticated { user, method, record, client_key, client_sessions_max } =
         authenticate(connection, &login, context).await?;
     // Only now: whoever cannot prove who he is learns nothing of the fleet.
+    if let Some((node, by)) = (context.routing.displaced)() {
+        return Err(SessionError::Displaced { node, by });
+    }
     if let Some(node) = (context.routing.draining)().filter(|_| !user.superuser) {
         return Err(SessionError::Draining(node));
     }

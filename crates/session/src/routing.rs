@@ -46,6 +46,8 @@ pub struct Routing {
     pub decide: Box<Decide>,
     /// This member's node, while it drains: only superusers still log in.
     pub draining: Box<dyn Fn() -> Option<Name> + Send + Sync>,
+    /// This member's node and where another process is that has its name, while there is one: nobody logs in here.
+    pub displaced: Box<dyn Fn() -> Option<(Name, String)> + Send + Sync>,
 }
 
 impl Default for Routing {
@@ -56,6 +58,7 @@ impl Default for Routing {
             member_secret: Box::new(|| None),
             decide: Box::new(|_, _| Balance::Here),
             draining: Box::new(|| None),
+            displaced: Box::new(|| None),
         }
     }
 }

@@ -16,7 +16,7 @@ use etcd_client::{
 };
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tracing::{debug, warn};
@@ -165,6 +165,7 @@ struct Seat {
     key: String,
     ttl_asked: i64,
     held: Mutex<Held>,
+    standings: watch::Sender<Standing>,
 }
 
 #[derive(Debug)]
@@ -242,7 +243,8 @@ impl Membership {
         }
         let (places, places_lease) = (BTreeSet::new(), lease);
         let held = Mutex::new(Held { member, lease, ttl, standing: Standing::Member, places, places_lease });
-        let seat = Arc::new(Seat { link: link.clone(), key, ttl_asked, held });
+        let standings = watch::Sender::new(Standing::Member);
+        let seat = Arc::new(Seat { link: link.clone(), key, ttl_asked, held, standings });
         let mut tasks = JoinSet::new();
         let keeper = Arc::clone(&seat);
         tasks.spawn(async move { keeper.keep_for_ever().await });
@@ -270,6 +272,11 @@ impl Membership {
     /// How it stands with etcd, as of the last attempt to keep the lease alive.
     pub fn standing(&self) -> Standing {
         self.seat.held().standing.clone()
+    }
+
+    /// The same, and how it changes.
+    pub fn standings(&self) -> watch::Receiver<Standing> {
+        self.seat.standings.subscribe()
     }
 
     /// Says another address to all.
@@ -328,6 +335,7 @@ impl Seat {
             };
             let before = std::mem::replace(&mut self.held().standing, standing.clone());
             if before != standing {
+                self.standings.send_replace(standing.clone());
                 warn!(?standing, "how this member stands with etcd has changed");
             }
         }

@@ -281,7 +281,11 @@ fn refusals_have_their_codes_and_texts() {
         ("CREATE AUTHENTICATION x METHOD 'ldap' LOCAL", "0A000", "authentication method \"ldap\" is not supported"),
         ("CREATE AUTHENTICATION x METHOD 'magic' LOCAL", "22023", "Invalid value \"magic\" for authentication method"),
         ("ALTER NODE node1 SET UPSTREAM TO 'http://x'", "22023", "Invalid value \"********\" for upstream"),
-        ("ALTER NODE node1 DRAIN WITHIN '5 min'", "0A000", "ALTER NODE ... DRAIN WITHIN is not available yet"),
+        (
+            "ALTER NODE node1 DRAIN WITHIN '5 min'",
+            "0A000",
+            "DRAIN WITHIN for a node that is no member is not supported",
+        ),
         ("SET SESSION WORKLOAD nothing", "42704", "Workload \"nothing\" does not exist"),
         ("SET ROLE nobody", "42704", "Role \"nobody\" does not exist"),
         ("SELECT SET_LOAD_BALANCE_POLICY('x')", "22023", "Invalid value \"x\" for load balance policy"),

@@ -7,7 +7,7 @@ use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result, ensure};
 use libtest_mimic::Trial;
-use switchyard_testkit::{Client, Etcd, Network, Protocol, Server, may_make_networks, told_by};
+use switchyard_testkit::{Client, Etcd, Network, Protocol, Refused, Server, may_make_networks, told_by};
 
 use crate::chaos::Work;
 use crate::fleet::{NAMES, last_reason, nth, one, until, wait_for, wait_for_all, wait_for_state};
@@ -156,10 +156,18 @@ fn pulled(network: &Network, servers: &[Server], work: &Work, another: impl Fn()
     let stand_in = another()?;
     wait_for_state(&mut east, "north", "UP")?;
     network.mend()?;
-    for server in servers {
+    for server in servers.iter().skip(1).chain([&stand_in]) {
         let nodes = "SELECT count(*)::varchar FROM nodes WHERE node_name = 'north'";
         ensure!(one(&mut server.admin()?, nodes)?.as_deref() == Some("1"));
     }
+    // There is one process to a node: who has come back serves nobody.
+    let first = servers.first().context("no member")?;
+    until("the first process serves on", || {
+        let Err(error) = first.admin() else { return Ok(false) };
+        let Some(Refused(report)) = error.downcast_ref::<Refused>() else { return Ok(false) };
+        ensure!(report.code == "57P03", "{report:?}");
+        Ok(report.message == format!("node \"north\" is served by another process, at {}", stand_in.address()))
+    })?;
     work.goes_on()?;
     stand_in.finish()?;
     // Now the first process may have its name again.
@@ -168,5 +176,6 @@ fn pulled(network: &Network, servers: &[Server], work: &Work, another: impl Fn()
         Ok(reason == "it is a member"
             && one(&mut east, "SELECT node_state FROM nodes WHERE node_name = 'north'")?.as_deref() == Some("UP"))
     })?;
+    until("the first process serves nobody", || Ok(first.admin().is_ok()))?;
     work.goes_on()
 }
