@@ -84,7 +84,7 @@ const MET_IN_RUST: &[(&str, &str, &str)] = &[
         "terminating connection due to administrator command",
     ),
     ("the catalog store cannot be reached", "crates/server/tests/it/cluster.rs", "the catalog store cannot be reached"),
-    ("is served by another process", "crates/server/tests/it/links.rs", "is served by another process"),
+    ("is served by another process, at", "crates/server/tests/it/links.rs", "is served by another process, at"),
     ("is draining: it takes no new connections", "crates/server/tests/it/cluster.rs", "takes no new connections"),
     (
         "has no equivalent in encoding",
