@@ -324,12 +324,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             Statement::Sql(sql) => {
                 self.show_objects(sql);
                 tokio::select! {
+                    // Nobody is looked for while the statement can go on.
+                    biased;
                     ran = self.session.run(source, parsed, values) => ran,
                     () = interrupted => {
                         self.session.statement_failed();
                         Err(canceled())
                     }
-                    () = self.entry.terminated() => return Err(Ended::Terminated.into()),
+                    ended = self.line.lost() => return Err(ended.into()),
                 }
             }
             statement if is_of_session(statement) => self.run_own(source, parsed, values, interrupted).await?,
@@ -469,6 +471,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
                 () = interrupted.as_mut() => return Err(self.stopped(canceled())),
                 () = terminated.as_mut() => return Err(Ended::Terminated.into()),
                 row = reading.next() => row,
+                ended = self.line.gone() => return Err(ended.into()),
             };
             let Some(row) = row else {
                 self.do_effects()?;

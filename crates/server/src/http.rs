@@ -1,13 +1,14 @@
 //! `--http`: metrics, and whether the process lives and serves, for those who watch it.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use switchyard_console::Console;
 use tokio::io::{self, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
@@ -15,34 +16,88 @@ use tracing::{debug, info};
 const REQUEST_BYTES_MAX: usize = 8_192;
 /// How long one may take to come, and its answer to go.
 const REQUEST_TIME: Duration = Duration::from_secs(5);
-/// How many are answered at a time.
-const REQUESTS_MAX: usize = 64;
+/// How many may be under way at a time.
+const REQUESTS_MAX: usize = 256;
 /// How long accepting rests when it fails.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The requests under way, the oldest first.
+#[derive(Debug, Default)]
+struct UnderWay(Mutex<Requests>);
+
+#[derive(Debug, Default)]
+struct Requests {
+    next: u64,
+    cuts: BTreeMap<u64, Arc<Notify>>,
+}
+
+/// One of them: it is over when this is dropped.
+#[derive(Debug)]
+struct Place {
+    under_way: Arc<UnderWay>,
+    number: u64,
+    cut: Arc<Notify>,
+}
+
+impl UnderWay {
+    /// Takes a request in. When there are too many, the oldest is ended, as with logins: whoever means it is answered
+    /// within moments, and the oldest are those that keep connections half open.
+    fn begin(self: &Arc<Self>) -> Place {
+        let cut = Arc::new(Notify::new());
+        let mut requests = self.locked();
+        while requests.cuts.len() >= REQUESTS_MAX
+            && let Some((_, oldest)) = requests.cuts.pop_first()
+        {
+            oldest.notify_one();
+        }
+        let number = requests.next;
+        requests.next = number.saturating_add(1);
+        requests.cuts.insert(number, Arc::clone(&cut));
+        drop(requests);
+        Place { under_way: Arc::clone(self), number, cut }
+    }
+
+    fn locked(&self) -> MutexGuard<'_, Requests> {
+        // Nothing that can panic runs while it is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.under_way.locked().cuts.remove(&self.number);
+    }
+}
+
 /// Answers for ever.
 pub(crate) fn serve(listeners: Vec<(SocketAddr, TcpListener)>, console: &Arc<Console>) {
-    let free = Arc::new(Semaphore::new(REQUESTS_MAX));
+    let under_way = Arc::new(UnderWay::default());
     for (address, listener) in listeners {
         info!(%address, "answering by HTTP");
-        let (console, free) = (Arc::clone(console), Arc::clone(&free));
+        let (console, under_way) = (Arc::clone(console), Arc::clone(&under_way));
         tokio::spawn(async move {
             loop {
-                // The semaphore is never closed.
-                let Ok(place) = Arc::clone(&free).acquire_owned().await else { return };
                 let Ok((stream, peer)) = listener.accept().await else {
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 };
-                let console = Arc::clone(&console);
+                let (console, place) = (Arc::clone(&console), under_way.begin());
                 tokio::spawn(async move {
-                    match timeout(REQUEST_TIME, answer(stream, &console)).await {
+                    let answered = tokio::select! {
+                        biased;
+                        answered = timeout(REQUEST_TIME, answer(stream, &console)) => answered,
+                        () = place.cut.notified() => {
+                            return debug!(%peer, "a request by HTTP was ended to make room for others");
+                        }
+                    };
+                    match answered {
                         Ok(Ok(())) => {}
                         Ok(Err(error)) => debug!(%peer, %error, "a request by HTTP was not answered"),
                         Err(_) => debug!(%peer, "a request by HTTP took too long"),
                     }
-                    drop(place);
                 });
+                // Whoever has sent its request is answered before others can push it out.
+                tokio::task::yield_now().await;
             }
         });
     }

@@ -86,6 +86,11 @@ pub enum Lint {
         /// The rule.
         rule: Arc<WorkloadRule>,
     },
+    /// The workload is granted, but to nobody who can log in.
+    WorkloadUsableByNobody {
+        /// The rule.
+        rule: Arc<WorkloadRule>,
+    },
     /// An enabled address is on a node that was never up.
     NeverUp {
         /// The address.
@@ -109,7 +114,7 @@ impl Lint {
             Self::Unreachable { .. } | Self::WorkloadWithoutNodes { .. } => "unreachable",
             Self::FamilyMissing { .. } => "address family missing",
             Self::NoLiveTarget { .. } | Self::WorkloadWithoutLiveNodes { .. } => "no live target",
-            Self::WorkloadGrantedToNobody { .. } => "workload nobody may use",
+            Self::WorkloadGrantedToNobody { .. } | Self::WorkloadUsableByNobody { .. } => "workload nobody may use",
             Self::NeverUp { .. } => "node never up",
             Self::NeverMatched { .. } => "never matched",
         }
@@ -126,7 +131,8 @@ impl Lint {
             | Self::NeverMatched { rule } => ("routing rule", &rule.name),
             Self::WorkloadWithoutNodes { rule }
             | Self::WorkloadWithoutLiveNodes { rule }
-            | Self::WorkloadGrantedToNobody { rule } => ("workload rule", &rule.name),
+            | Self::WorkloadGrantedToNobody { rule }
+            | Self::WorkloadUsableByNobody { rule } => ("workload rule", &rule.name),
             Self::NeverUp { address, .. } => ("network address", &address.name),
         }
     }
@@ -148,6 +154,9 @@ impl Lint {
             }
             Self::WorkloadWithoutNodes { .. } => "Add nodes with ALTER SUBCLUSTER ... ADD NODE.",
             Self::WorkloadGrantedToNobody { .. } => "Grant it with GRANT USAGE ON WORKLOAD.",
+            Self::WorkloadUsableByNobody { .. } => {
+                "Grant the roles that hold it to users, or unlock those who have it."
+            }
             Self::NeverUp { .. } => "Start the node, or disable or drop the address.",
             Self::NeverMatched { .. } => "Compare its network with CLIENT_HOSTNAME in SESSIONS.",
         }
@@ -190,6 +199,13 @@ impl fmt::Display for Lint {
             }
             Self::WorkloadGrantedToNobody { rule } => {
                 write!(f, "workload \"{}\" is granted to no user and no role", rule.workload)
+            }
+            Self::WorkloadUsableByNobody { rule } => {
+                write!(
+                    f,
+                    "workload \"{}\" is granted only to roles that nobody has, or to users who are locked",
+                    rule.workload
+                )
             }
             Self::NeverUp { node, .. } => write!(f, "node \"{node}\" was never up"),
             Self::NeverMatched { .. } => f.write_str("no connection has matched the rule since the server started"),
@@ -287,6 +303,7 @@ impl Catalog {
     fn lint_workloads(&self, states: &NodeStates, lints: &mut Vec<Lint>) {
         let fleet = Fleet::new(self);
         let granted: BTreeSet<WorkloadRuleId> = self.workload_grants().iter().map(|grant| grant.rule).collect();
+        let usable = self.workloads_of_anybody();
         for rule in self.workload_rules().iter() {
             let nodes = fleet.nodes_of_subclusters(&rule.subclusters);
             let takes =
@@ -298,8 +315,22 @@ impl Catalog {
             }
             if !granted.contains(&rule.id) {
                 lints.push(Lint::WorkloadGrantedToNobody { rule: Arc::clone(rule) });
+            } else if !usable.contains(&rule.id) {
+                lints.push(Lint::WorkloadUsableByNobody { rule: Arc::clone(rule) });
             }
         }
+    }
+
+    /// The workloads that are granted to somebody who can log in, by whatever roles he can put on.
+    fn workloads_of_anybody(&self) -> BTreeSet<WorkloadRuleId> {
+        let users = self.users().iter().filter(|user| !user.locked);
+        users
+            .flat_map(|user| {
+                let roles: BTreeSet<RoleId> = self.granted_roles(user.id).into_keys().collect();
+                self.granted_workloads(user.id, &roles)
+            })
+            .map(|rule| rule.id)
+            .collect()
     }
 }
 

@@ -217,6 +217,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
                 () = interrupted.as_mut() => return Err(self.stopped(canceled())),
                 () = terminated.as_mut() => return Err(Ended::Terminated.into()),
                 row = reading.next() => row,
+                ended = self.line.gone() => return Err(ended.into()),
             };
             let Some(row) = row else { break };
             let data = row.and_then(|row| data(&copy.layout, &reading.shape, &row));

@@ -10,7 +10,7 @@ use tokio::sync::futures::Notified;
 
 use super::Served;
 use super::extended::OVERHEAD_BYTES;
-use super::line::{Ended, Failure};
+use super::line::Failure;
 use super::portal::{Facts, Portal, Reading, Work};
 use crate::encode::FieldFormat;
 use crate::error::canceled;
@@ -77,9 +77,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         interrupted: Pin<&mut Notified<'_>>,
     ) -> Result<Outcome, Failure> {
         let rows = tokio::select! {
+            biased;
             rows = self.session.query(source, query, values) => rows?,
             () = interrupted => return Err(canceled().into()),
-            () = self.entry.terminated() => return Err(Ended::Terminated.into()),
+            ended = self.line.lost() => return Err(ended.into()),
         };
         let format = if facts.binary { FieldFormat::Binary } else { FieldFormat::Text };
         let formats = vec![format; rows.columns.len()];
@@ -109,7 +110,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         let Some(mut portal) = self.portals.remove(name) else { return Err(no_cursor(name).into()) };
         // A cursor that failed, or was stopped in the middle, is gone: nobody knows where it stands.
         self.open(&mut portal, name, interrupted.as_mut()).await?;
-        let entry = Arc::clone(&self.entry);
         let Work::Reading(reading) = &mut portal.work else {
             let message = format!("portal \"{name}\" cannot be run");
             return Err(ClientError::new(SqlState::ObjectNotInPrerequisiteState, message).into());
@@ -122,9 +122,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             discards: moves,
         };
         let count = tokio::select! {
-            count = taking.take(direction) => count,
+            biased;
             () = interrupted => return Err(canceled().into()),
-            () = entry.terminated() => return Err(Ended::Terminated.into()),
+            count = taking.take(direction) => count,
+            ended = self.line.lost() => return Err(ended.into()),
         };
         let rows = taking.taken;
         let (columns, binary) = (portal.columns.clone(), portal.facts.binary);
@@ -154,9 +155,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         };
         let source = Arc::clone(&prepared.source);
         let rows = tokio::select! {
+            biased;
             rows = self.session.query(&source, query, values) => rows?,
             () = interrupted => return Err(canceled().into()),
-            () = self.entry.terminated() => return Err(Ended::Terminated.into()),
+            ended = self.line.lost() => return Err(ended.into()),
         };
         let reading = Reading::of_query(rows, source, &portal.formats, self.style());
         portal.work = Work::Reading(Box::new(reading));
@@ -171,9 +173,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         for portal in self.portals.values_mut().filter(|portal| portal.facts.holds && !portal.facts.outlives) {
             let Work::Reading(reading) = &mut portal.work else { continue };
             tokio::select! {
-                held = reading.hold(bytes_max) => held?,
+                biased;
                 () = interrupted.as_mut() => return Err(canceled().into()),
-                () = entry.terminated() => return Err(Ended::Terminated.into()),
+                held = reading.hold(bytes_max) => held?,
+                ended = self.line.lost() => return Err(ended.into()),
             }
         }
         Ok(())

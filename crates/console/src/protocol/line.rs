@@ -9,7 +9,7 @@ use switchyard_engine::{ClientError, IdleLimit, SqlState, Warning};
 use switchyard_session::{KeepAlive, SessionEntry};
 use switchyard_wire::{WireError, frame};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tracing::debug;
 
 use crate::counters::Counters;
@@ -24,6 +24,19 @@ const IDLE_BYTES: usize = 512;
 
 /// How much is written before it is sent, in bytes.
 const WRITE_BYTES: usize = 16 * 1024;
+
+/// How much is read ahead while a statement runs, in bytes.
+const AHEAD_BYTES_MAX: usize = 64 * 1024;
+
+/// What is sent to find out whether a client that sends nothing more still listens: what it was told before, which asks
+/// for no answer and may come between any two messages.
+const PROBE: &[u8] = b"S\0\0\0\x23standard_conforming_strings\0on\0";
+
+/// How long a statement runs before the first probe; each time it is twice as long to the next.
+const PROBE_TIME: Duration = Duration::from_millis(500);
+
+/// The longest time between two.
+const PROBE_TIME_MAX: Duration = Duration::from_secs(8);
 
 /// As good as for ever.
 const FAR: Duration = Duration::from_secs(365 * 86_400);
@@ -122,6 +135,10 @@ pub(crate) struct Line<S> {
     /// Since when nothing has come that was waited for.
     silent_since: Option<Instant>,
     keep_alive: KeepAliveBy<S>,
+    /// Whether the client has said that it sends nothing more.
+    half_closed: bool,
+    /// What is left to send of a probe.
+    probe_left: &'static [u8],
 }
 
 /// How a stream's socket is told to look whether the client is there; and when, if it is not the system's to say.
@@ -159,6 +176,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
             waits: Waits::default(),
             silent_since: None,
             keep_alive,
+            half_closed: false,
+            probe_left: &[],
         };
         line.probe(None);
         line
@@ -207,6 +226,55 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
         }
     }
 
+    /// Ready when there is nobody to run a statement for any more. May be dropped at any time.
+    pub(crate) async fn lost(&mut self) -> Ended {
+        let entry = Arc::clone(&self.entry);
+        tokio::select! {
+            biased;
+            () = entry.terminated() => Ended::Terminated,
+            ended = self.gone() => ended,
+        }
+    }
+
+    /// Ready when the client is gone; what it sends meanwhile is read ahead. Whoever has sent all that it wants to send
+    /// may still listen: only a probe that finds nobody tells.
+    pub(crate) async fn gone(&mut self) -> Ended {
+        while !self.half_closed && self.read.len() < AHEAD_BYTES_MAX {
+            self.read.reserve(if self.read.is_empty() { IDLE_BYTES } else { READ_BYTES });
+            match self.stream.read_buf(&mut self.read).await {
+                Ok(0) => self.half_closed = true,
+                Ok(count) => {
+                    self.silent_since = None;
+                    self.counters.received(count);
+                }
+                Err(error) => return error.into(),
+            }
+        }
+        let mut pause = PROBE_TIME;
+        loop {
+            sleep(pause).await;
+            if let Err(error) = self.ask_whether_there().await {
+                return error.into();
+            }
+            pause = PROBE_TIME_MAX.min(pause.saturating_mul(2));
+        }
+    }
+
+    async fn ask_whether_there(&mut self) -> std::io::Result<()> {
+        if self.probe_left.is_empty() {
+            self.probe_left = PROBE;
+        }
+        while !self.probe_left.is_empty() {
+            let count = self.stream.write(self.probe_left).await?;
+            if count == 0 {
+                return Err(std::io::ErrorKind::WriteZero.into());
+            }
+            self.counters.sent(count);
+            self.probe_left = self.probe_left.get(count..).unwrap_or_default();
+        }
+        self.stream.flush().await
+    }
+
     /// Until when there may be silence. Whoever hears something else meanwhile does not wait anew.
     fn silent_until(&mut self, ms_max: u64) -> Instant {
         let since = *self.silent_since.get_or_insert_with(Instant::now);
@@ -251,6 +319,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
 
     async fn send(&mut self) -> Result<(), Ended> {
         self.encoding.rewrite_messages(&mut self.out);
+        if !self.probe_left.is_empty() {
+            // What was begun must end, or the rest cannot be read.
+            let rest = std::mem::take(&mut self.out);
+            self.out.extend_from_slice(self.probe_left);
+            self.out.extend_from_slice(&rest);
+            self.probe_left = &[];
+        }
         self.counters.sent(self.out.len());
         let Some(grace_ms) = self.waits.grace_ms else {
             self.stream.write_all_buf(&mut self.out).await?;

@@ -11,7 +11,7 @@ use switchyard_engine::{ClientError, OutputColumn, Parameter, PreparedRow, Scala
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::futures::Notified;
 
-use super::line::{Ended, Failure};
+use super::line::Failure;
 use super::prepared::{Prepared, values_query};
 use super::{Served, is_of_session};
 use crate::encode::{kind_of, pg_type};
@@ -117,18 +117,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         interrupted: Pin<&mut Notified<'_>>,
     ) -> Result<Vec<Scalar>, Failure> {
         let Statement::Sql(query) = query else { return Ok(Vec::new()) };
+        let session = &mut self.session;
         let row = async {
-            let mut query = self.session.query("", query, values).await?;
+            let mut query = session.query("", query, values).await?;
             match query.rows.next().await {
                 Some(row) => row.map_err(|error| error.told("")),
                 None => Ok(Vec::new()),
             }
         };
-        let entry = Arc::clone(&self.entry);
         tokio::select! {
+            biased;
             row = row => Ok(row?),
             () = interrupted => Err(canceled().into()),
-            () = entry.terminated() => Err(Ended::Terminated.into()),
+            ended = self.line.lost() => Err(ended.into()),
         }
     }
 

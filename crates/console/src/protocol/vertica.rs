@@ -43,6 +43,34 @@ pub(super) struct Vertica {
     portals: HashMap<String, Bound>,
     /// What the client was told by ParameterStatus.
     told: BTreeMap<&'static str, String>,
+    /// Where Sync comes twice.
+    again: Option<SyncAgain>,
+}
+
+/// The client that sends Sync right behind Execute, and once more when it reads that Execute failed. Both are for the
+/// one statement: were each answered, the client would take the second answer for that of its next statement.
+const SYNCS_AGAIN: &str = "Node.js Driver";
+
+/// How far such a client has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SyncAgain {
+    /// No Execute has failed.
+    NotDue,
+    /// One has; the Sync that was sent with it is still to come.
+    BehindSync,
+    /// The next message is the Sync that is not answered.
+    Next,
+}
+
+impl SyncAgain {
+    /// After a message of this kind was answered.
+    fn after(self, kind: u8, failed: bool) -> Self {
+        match (self, kind) {
+            (_, b'E') if failed => Self::BehindSync,
+            (Self::BehindSync, b'S') => Self::Next,
+            (same, _) => same,
+        }
+    }
 }
 
 /// A portal.
@@ -71,7 +99,17 @@ impl Vertica {
             numbered: HashMap::new(),
             portals: HashMap::new(),
             told: BTreeMap::new(),
+            again: is_told(entry, "client_type", SYNCS_AGAIN).then_some(SyncAgain::NotDue),
         })
+    }
+
+    /// Whether a message is the Sync that a client sends for the second time.
+    fn is_sync_again(&mut self, kind: u8) -> bool {
+        if self.again != Some(SyncAgain::Next) || kind == b'H' {
+            return false;
+        }
+        self.again = Some(SyncAgain::NotDue);
+        kind == b'S'
     }
 
     /// Whether rows go in binary.
@@ -138,6 +176,11 @@ pub(super) fn open(
     Ok(opened)
 }
 
+/// Whether a client's startup packet has a parameter with this value.
+fn is_told(entry: &SessionEntry, parameter: &str, value: &str) -> bool {
+    entry.activity().startup.iter().any(|(name, told)| name == parameter && told == value)
+}
+
 /// An error, if there is one, with its place in the text that the client sent.
 fn placed<T>(result: Result<T, Failure>, numbered: Option<&Numbered>) -> Result<T, Failure> {
     result.map_err(|mut failure| {
@@ -155,6 +198,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             Err(error @ WireError::MessageKind(_)) => return Err(error.into()),
             message => message,
         };
+        if self.vertica.as_mut().is_some_and(|vertica| vertica.is_sync_again(kind)) {
+            return Ok(());
+        }
         if self.skips && !matches!(message, Ok(Message::Common(Frontend::Sync | Frontend::Terminate))) {
             return Ok(());
         }
@@ -162,6 +208,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             Ok(message) => self.vertica_answer(message).await,
             Err(error) => Err(ClientError::new(SqlState::ProtocolViolation, error.to_string()).into()),
         };
+        if let Some(again) = self.vertica.as_mut().and_then(|vertica| vertica.again.as_mut()) {
+            *again = again.after(kind, matches!(answered, Err(Failure::Told(_))));
+        }
         self.answered(kind, answered).await
     }
 

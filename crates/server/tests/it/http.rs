@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use libtest_mimic::Trial;
@@ -13,6 +14,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         crate::trial("metrics_health_and_readiness_are_told", told),
         crate::trial("bad_requests_are_answered", bad_requests),
+        crate::trial("half_sent_requests_hold_up_nobody", half_sent_requests),
     ]
 }
 
@@ -91,6 +93,29 @@ fn told() -> Result<()> {
     let expected = ("HTTP/1.1 503 Service Unavailable".to_owned(), "not ready: it is draining\n".to_owned());
     ensure!(page(port, "/readyz")? == expected);
     ensure!(page(port, "/healthz")?.0 == "HTTP/1.1 200 OK");
+    server.finish()
+}
+
+/// More than may be under way; those who watch have to be answered while all of them are kept open.
+fn half_sent_requests() -> Result<()> {
+    let (server, port) = watched()?;
+    let mut held = Vec::new();
+    for _ in 0..600 {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nX: ")?;
+        held.push(stream);
+    }
+    // The first are closed at once, not when their time is over: it began when the last of them had not even called.
+    let oldest = held.first_mut().context("none")?;
+    oldest.set_read_timeout(Some(ANSWER_WITHIN))?;
+    let mut said = Vec::new();
+    // A reset says the same as an end.
+    let _closed = oldest.read_to_end(&mut said);
+    ensure!(said.is_empty(), "{said:?}");
+    let begun = Instant::now();
+    ensure!(page(port, "/healthz")?.0 == "HTTP/1.1 200 OK");
+    ensure!(begun.elapsed() < Duration::from_secs(5), "answered after {:?}", begun.elapsed());
+    drop(held);
     server.finish()
 }
 

@@ -157,7 +157,13 @@ impl Raw {
 }
 
 fn is_greeted(server: &Server) -> anyhow::Result<()> {
-    let parameters = [("oauth_access_token", "s3cret"), ("unheard_of", "x"), ("client_label", "job")];
+    let parameters = [
+        ("oauth_access_token", "s3cret-1"),
+        ("password", "s3cret-2"),
+        ("Totp", "s3cret-3"),
+        ("unheard_of", "x"),
+        ("client_label", "job"),
+    ];
     let mut raw = Raw::connect(server, &parameters)?;
     let mut told = Vec::new();
     loop {

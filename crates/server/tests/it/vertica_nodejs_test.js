@@ -63,6 +63,29 @@ test('an error has its code, and the client goes on', () =>
     await assert.rejects(client.query("CREATE ROUTING RULE r ROUTTE '10.0.0.0/8' TO g"), { code: '42601', position: '23' })
   }))
 
+// The next statement is sent as soon as the error is read: there is no pause in which anything could be made up for.
+test('errors in the middle of prepared use leave the next statements their own rows', () =>
+  withClient({}, async (client) => {
+    const failing = [
+      ['22P02', 'SELECT ?::int AS x', ['abc']],
+      ['22012', 'SELECT 1 / ?::int AS x', [0]],
+      ['22P02', { name: 'kept', text: 'SELECT ?::int AS x', values: ['abc'] }],
+      ['42V01', 'SELECT * FROM missing WHERE a = ?', ['x']],
+    ]
+    for (const [code, ...query] of failing) {
+      for (let use = 0; use < 2; use++) {
+        await assert.rejects(client.query(...query), { code })
+        for (const number of [1, 2, 3]) {
+          assert.deepStrictEqual(await rows(client, `SELECT CAST(${number} AS bigint) AS i`), [{ i: number }])
+        }
+        await assert.rejects(client.query(...query), { code })
+        assert.deepStrictEqual(await rows(client, 'SELECT CAST(? AS bigint) AS i', [4]), [{ i: 4 }])
+      }
+    }
+    const after = { name: 'kept', text: 'SELECT ?::int AS x', values: [5] }
+    assert.deepStrictEqual(await rows(client, after), [{ x: 5 }])
+  }))
+
 test('statements change the catalog', () =>
   withClient({}, async (client) => {
     assert.strictEqual((await client.query('CREATE SUBCLUSTER from_node')).command, 'CREATE')

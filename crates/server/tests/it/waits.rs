@@ -1,14 +1,14 @@
 //! How long a client is waited for: IDLESESSIONTIMEOUT, GRACEPERIOD and keepalive, each from whatever level sets it.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use libtest_mimic::Trial;
-use switchyard_testkit::{Client, Protocol, Server};
+use switchyard_testkit::{ADMIN, ADMIN_PASSWORD, Client, Login, Protocol, Server};
 
-use crate::fleet::{one, until, wait_for};
+use crate::fleet::{PATIENCE, one, until, wait_for};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -16,6 +16,9 @@ pub(crate) fn trials() -> Vec<Trial> {
         crate::with_server("silence_between_messages_counts", silence_between_messages),
         crate::with_server("a_client_that_takes_nothing_is_left", grace),
         crate::with_server("connections_are_probed_as_each_level_says", probes),
+        crate::with_server("a_statement_whose_client_is_gone_ends", statements_of_the_gone_end),
+        crate::with_cluster("a_statement_whose_client_is_gone_ends_where_it_was_passed_on", passed_on_of_the_gone_end),
+        crate::with_server("a_client_that_sends_nothing_more_is_answered", half_closed_is_answered),
     ]
 }
 
@@ -158,5 +161,85 @@ fn probes(server: &Server) -> Result<()> {
         client.query(statement)?;
         is(&client, seconds)?;
     }
+    Ok(())
+}
+
+/// Sends a message without waiting for what comes of it.
+fn ask(stream: &mut TcpStream, query: &str) -> Result<()> {
+    let length = u32::try_from(query.len() + 5)?.to_be_bytes();
+    Ok(stream.write_all(&[b"Q", &length[..], query.as_bytes(), b"\0"].concat())?)
+}
+
+/// Each in its own way: in the middle of waiting, of computing, and with more sent already than is read ahead.
+fn leave(admin: &mut Client, login: &Login) -> Result<()> {
+    const ENDLESS: &str = "SELECT count(*) FROM generate_series(1, 3000000) a, generate_series(1, 300000) b";
+    const RUNNING: &str = "SELECT count(*)::varchar FROM sessions WHERE user_name = 'mira' AND current_statement <> ''";
+    for (statement, ahead, resets) in [
+        ("SELECT pg_advisory_lock(7)", 0, true),
+        ("SELECT pg_advisory_lock(7)", 0, false),
+        (ENDLESS, 0, true),
+        ("SELECT pg_advisory_lock(7)", 200, false),
+        ("COPY (SELECT pg_advisory_lock(7)) TO STDOUT", 0, false),
+        ("BEGIN; DECLARE c CURSOR FOR SELECT pg_advisory_lock(7); FETCH c", 0, false),
+        ("PREPARE p AS SELECT $1::text; EXECUTE p(pg_advisory_lock(7)::text)", 0, false),
+    ] {
+        let mut stream = Client::connect(login)?.into_stream();
+        ask(&mut stream, statement)?;
+        wait_for(admin, RUNNING, "1").context(statement)?;
+        for _ in 0..ahead {
+            ask(&mut stream, &format!("SELECT '{}'", "x".repeat(1_000)))?;
+        }
+        if resets {
+            socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?;
+        }
+        drop(stream);
+        let left = "SELECT count(*)::varchar FROM sessions WHERE user_name = 'mira'";
+        wait_for(admin, left, "0").with_context(|| format!("{statement}, {ahead} more, reset: {resets}"))?;
+    }
+    Ok(())
+}
+
+fn statements_of_the_gone_end(server: &Server) -> Result<()> {
+    let mut admin = server.admin()?;
+    admin
+        .query("CREATE USER mira IDENTIFIED BY 'pw-mira'; ALTER DATABASE switchyard SET query_time_ms_max = 3600000")?;
+    admin.query("SELECT pg_advisory_lock(7)")?;
+    leave(&mut admin, &Login::new(server.port(), "mira", "pw-mira"))
+}
+
+fn passed_on_of_the_gone_end(server: &Server) -> Result<()> {
+    let mut admin = server.admin()?;
+    admin
+        .query("CREATE USER mira IDENTIFIED BY 'pw-mira'; ALTER DATABASE switchyard SET query_time_ms_max = 3600000")?;
+    // Whether members share their locks does not matter here.
+    let mut holders = Vec::new();
+    for port in server.ports() {
+        let mut holder = Client::connect(&Login::new(*port, ADMIN, ADMIN_PASSWORD))?;
+        holder.query("SELECT pg_try_advisory_lock(7)")?;
+        holders.push(holder);
+    }
+    let login = Login::new(server.port(), "mira", "pw-mira").parameter("options", "-c connection_load_balance=on");
+    leave(&mut admin, &login)
+}
+
+/// Also when it has to be looked for whether it is there still.
+fn half_closed_is_answered(server: &Server) -> Result<()> {
+    let mut admin = server.admin()?;
+    admin.query("SELECT pg_advisory_lock(7)")?;
+    let mut stream = server.admin()?.into_stream();
+    ask(&mut stream, "SELECT pg_advisory_lock(7)")?;
+    ask(&mut stream, "SELECT 'the ' || 'second'")?;
+    stream.shutdown(Shutdown::Write)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let (mut said, mut chunk) = (Vec::new(), [0; 512]);
+    while !String::from_utf8_lossy(&said).contains("standard_conforming_strings\0on\0") {
+        let count = stream.read(&mut chunk).context("nobody asked whether it is there")?;
+        ensure!(count > 0, "closed: {said:?}");
+        said.extend(chunk.iter().take(count));
+    }
+    admin.query("SELECT pg_advisory_unlock(7)")?;
+    stream.read_to_end(&mut said)?;
+    let said = String::from_utf8_lossy(&said);
+    ensure!(said.contains("the second") && said.matches("SELECT 1\0").count() == 2, "{said}");
     Ok(())
 }

@@ -18,12 +18,14 @@ pub(crate) fn has_numbered_version(version: Version) -> bool {
     MINORS.contains(&version.minor)
 }
 
-/// Parameters whose values nobody may see.
-const SECRETS: [&str; 2] = ["oauth_access_token", "totp"];
+/// What the names of parameters have in them whose values nobody may see: drivers send whatever their users set.
+const SECRETS: [&str; 9] =
+    ["passw", "pwd", "passphrase", "token", "totp", "secret", "credential", "jwt", "private_key"];
 
 /// Whether a startup parameter is a secret, and must not be shown or logged.
 pub fn is_secret(parameter: &str) -> bool {
-    SECRETS.contains(&parameter)
+    let folded = parameter.to_ascii_lowercase();
+    SECRETS.iter().any(|secret| folded.contains(secret))
 }
 
 /// What a client of Vertica asks for when it connects.
@@ -170,7 +172,14 @@ mod tests {
         let all = wishes(&[("autocommit", "on"), ("binary_data_protocol", "1")]);
         assert!(all.autocommit && all.binary);
         assert!(!wishes(&[("autocommit", "off"), ("binary_data_protocol", "0")]).autocommit);
-        assert!(is_secret("oauth_access_token") && !is_secret("user"));
+        for secret in
+            ["oauth_access_token", "password", "Password", "OldPassword", "pwd", "sslpassphrase", "client_secret"]
+        {
+            assert!(is_secret(secret), "{secret}");
+        }
+        for shown in ["user", "client_label", "workload", "protocol_version", "auth_category"] {
+            assert!(!is_secret(shown), "{shown}");
+        }
     }
 
     proptest! {

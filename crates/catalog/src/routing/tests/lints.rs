@@ -140,6 +140,29 @@ fn rules_and_workloads_whose_nodes_are_gone() {
 }
 
 #[test]
+fn workloads_of_roles_that_nobody_has() {
+    let mut scene = pools();
+    scene.change(&[
+        create_workload_rule(None, "nightly", &["etl"], 0),
+        create_role("inner"),
+        create_role("outer"),
+        grant_role("inner", "outer", false, "dbadmin"),
+        grant_workload("nightly", &["inner"]),
+        create_user("mira"),
+    ]);
+    let nobody = [
+        "workload nobody may use: workload rule \"nightly\": workload \"nightly\" is granted only to roles that nobody has, or to users who are locked",
+    ];
+    assert_eq!(lints(&scene, None), nobody);
+    scene.change(&[grant_role("outer", "mira", false, "dbadmin")]);
+    assert_eq!(lints(&scene, None), Vec::<String>::new());
+    scene.change(&[alter_user("mira", UserChange::Lock(true))]);
+    assert_eq!(lints(&scene, None), nobody);
+    scene.change(&[grant_role("outer", "public", false, "dbadmin"), create_user("lena")]);
+    assert_eq!(lints(&scene, None), Vec::<String>::new());
+}
+
+#[test]
 fn rules_that_never_matched() {
     let mut scene = pools();
     scene.change(&[
