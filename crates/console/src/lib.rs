@@ -445,7 +445,8 @@ impl Console {
     /// Another process has this one's name, and is there; or has no longer. There is one process to a node: who has come
     /// back finds no sessions here, and makes none.
     pub fn displaced(&self, by: Option<String>) {
-        if self.members.displace(by.clone()) && by.is_some() {
+        let is_there = by.is_some();
+        if self.members.displace(by) && is_there {
             self.close_all();
         }
     }

@@ -213,7 +213,9 @@ impl Members {
     /// Another process has this one's name, or has no longer; says whether that is new.
     pub(crate) fn displace(&self, by: Option<String>) -> bool {
         let mut displaced = self.displaced.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *displaced, by.clone()) != by
+        let is_new = *displaced != by;
+        *displaced = by;
+        is_new
     }
 
     /// By what members of other processes are asked, from now on.

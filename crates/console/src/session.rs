@@ -15,10 +15,10 @@ use switchyard_engine::plan::{
     is_about_logins, lockout_warnings,
 };
 use switchyard_engine::{
-    AdvisoryLocks, ClientError, CursorRow, Described, DrainProgress, Effect, Effects, HistoryRow, IdleLimit, Lazy,
-    Live, LiveSession, LoggedStatement, Login, OutputColumn, Parameter, PgType, PreparedRow, Queries, QueryLimits,
-    QueryRows, Scalar, SessionChange, SessionState, Snapshot, SqlState, TimeSetting, Warning, WorkloadDecision,
-    WorkloadWish, settings,
+    AdvisoryLocks, ClientError, CursorRow, Described, DrainProgress, Effect, Effects, HistoryRow, Lazy, Live,
+    LiveSession, LoggedStatement, Login, OutputColumn, Parameter, PgType, PreparedRow, Queries, QueryLimits, QueryRows,
+    Scalar, SessionChange, SessionState, Snapshot, SqlState, TimeSetting, Warning, WorkloadDecision, WorkloadWish,
+    settings,
 };
 use switchyard_session::{KeepAlive, Session as Place, SessionState as PlaceState};
 use switchyard_store::Outcome as StoreOutcome;
@@ -80,10 +80,8 @@ struct StatementSettings {
     query: QueryLimits,
     keep: Keep,
     style: Style,
-    /// Outside of a transaction, and in one.
-    idle: [Option<IdleLimit>; 2],
-    grace_ms: Option<u64>,
-    keep_alive: KeepAlive,
+    /// Outside of a transaction, and in one; nothing where the client is waited for as long as it likes.
+    waits: Option<Box<[Waits; 2]>>,
 }
 
 /// The version of the catalog, and the state of a session.
@@ -537,12 +535,16 @@ impl Session {
                 encoding: Encoding::named(&self.setting("client_encoding")),
                 vertica: None,
             },
-            idle: switchyard_engine::idle_limits(&self.state, &catalog),
-            grace_ms: switchyard_engine::grace_period_ms(&self.state, &catalog),
-            keep_alive: KeepAlive {
-                idle_s: small("KeepAliveIdleTime"),
-                interval_s: small("KeepAliveProbeInterval"),
-                probes: small("KeepAliveProbeCount"),
+            waits: {
+                let grace_ms = switchyard_engine::grace_period_ms(&self.state, &catalog);
+                let keep_alive = KeepAlive {
+                    idle_s: small("KeepAliveIdleTime"),
+                    interval_s: small("KeepAliveProbeInterval"),
+                    probes: small("KeepAliveProbeCount"),
+                };
+                let idle = switchyard_engine::idle_limits(&self.state, &catalog);
+                let waits = idle.map(|idle| Waits { idle, grace_ms, keep_alive });
+                (waits != [Waits::default(); 2]).then(|| Box::new(waits))
             },
         }
     }
@@ -550,9 +552,9 @@ impl Session {
     /// How long the client is waited for, as it is now.
     pub(crate) fn waits(&mut self) -> Waits {
         let in_transaction = self.in_transaction();
-        let StatementSettings { idle: [outside, inside], grace_ms, keep_alive, .. } = self.statement_settings();
-        let idle = if in_transaction { *inside } else { *outside };
-        Waits { idle, grace_ms: *grace_ms, keep_alive: *keep_alive }
+        let Some(waits) = &self.statement_settings().waits else { return Waits::default() };
+        let [outside, inside] = **waits;
+        if in_transaction { inside } else { outside }
     }
 
     /// The value of a setting, as SHOW has it.

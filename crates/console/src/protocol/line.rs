@@ -131,9 +131,8 @@ pub(crate) struct Line<S> {
     entry: Arc<SessionEntry>,
     counters: Arc<Counters>,
     message_bytes_max: usize,
-    waits: Waits,
-    /// Since when nothing has come that was waited for.
-    silent_since: Option<Instant>,
+    /// Most sessions are waited for as long as they like, and have nothing here.
+    waiting: Option<Box<Waiting>>,
     keep_alive: KeepAliveBy<S>,
     /// Whether the client has said that it sends nothing more.
     half_closed: bool,
@@ -155,6 +154,23 @@ pub(crate) struct Waits {
     pub(crate) keep_alive: KeepAlive,
 }
 
+/// How long the client is waited for, and has been.
+#[derive(Debug)]
+struct Waiting {
+    waits: Waits,
+    /// Since when nothing has come that was waited for.
+    silent_since: Option<Instant>,
+}
+
+impl Waiting {
+    /// Until when there may be silence, and by which limit. Whoever hears something else meanwhile does not wait anew.
+    fn silent_until(&mut self) -> Option<(Instant, IdleLimit)> {
+        let limit = self.waits.idle?;
+        let since = *self.silent_since.get_or_insert_with(Instant::now);
+        Some((since.checked_add(Duration::from_millis(limit.0)).unwrap_or_else(|| since + FAR), limit))
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
     /// A stream of which `leftover` has been read already.
     pub(crate) fn new(
@@ -173,8 +189,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
             entry,
             counters,
             message_bytes_max,
-            waits: Waits::default(),
-            silent_since: None,
+            waiting: None,
             keep_alive,
             half_closed: false,
             probe_left: &[],
@@ -185,10 +200,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
 
     /// Waits so long from now on.
     pub(crate) fn wait_as(&mut self, waits: Waits) {
-        if waits.keep_alive != self.waits.keep_alive {
-            self.probe(Some(waits.keep_alive));
+        let before = self.waiting.as_ref().map_or_else(Waits::default, |waiting| waiting.waits);
+        if waits != before {
+            if waits.keep_alive != before.keep_alive {
+                self.probe(Some(waits.keep_alive));
+            }
+            let waiting = (waits != Waits::default()).then(|| Box::new(Waiting { waits, silent_since: None }));
+            self.waiting = waiting;
         }
-        self.waits = waits;
+    }
+
+    fn heard(&mut self) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.silent_since = None;
+        }
     }
 
     fn probe(&self, keep_alive: Option<KeepAlive>) {
@@ -205,13 +230,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
             if let Some(header) = frame(&self.read, self.message_bytes_max)?
                 && header.body(&self.read).is_some()
             {
-                self.silent_since = None;
+                self.heard();
                 let mut message = self.read.split_to(header.len);
                 return Ok((header.kind, message.split_off(switchyard_wire::FrameHeader::BYTES)));
             }
             // Most sessions are idle most of the time: they keep room for a header only.
             self.read.reserve(if self.read.is_empty() { IDLE_BYTES } else { READ_BYTES });
-            let mut silence = self.waits.idle.map(|limit| (Box::pin(sleep_until(self.silent_until(limit.0))), limit));
+            let silence = self.waiting.as_mut().and_then(|waiting| waiting.silent_until());
+            let mut silence = silence.map(|(until, limit)| (Box::pin(sleep_until(until)), limit));
             let count = tokio::select! {
                 biased;
                 () = entry.terminated() => return Err(Ended::Terminated),
@@ -221,7 +247,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
             if count == 0 {
                 return Err(Ended::Closed);
             }
-            self.silent_since = None;
+            self.heard();
             self.counters.received(count);
         }
     }
@@ -244,7 +270,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
             match self.stream.read_buf(&mut self.read).await {
                 Ok(0) => self.half_closed = true,
                 Ok(count) => {
-                    self.silent_since = None;
+                    self.heard();
                     self.counters.received(count);
                 }
                 Err(error) => return error.into(),
@@ -273,12 +299,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
             self.probe_left = self.probe_left.get(count..).unwrap_or_default();
         }
         self.stream.flush().await
-    }
-
-    /// Until when there may be silence. Whoever hears something else meanwhile does not wait anew.
-    fn silent_until(&mut self, ms_max: u64) -> Instant {
-        let since = *self.silent_since.get_or_insert_with(Instant::now);
-        since.checked_add(Duration::from_millis(ms_max)).unwrap_or_else(|| since + FAR)
     }
 
     /// The stream.
@@ -327,7 +347,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Line<S> {
             self.probe_left = &[];
         }
         self.counters.sent(self.out.len());
-        let Some(grace_ms) = self.waits.grace_ms else {
+        let Some(grace_ms) = self.waiting.as_ref().and_then(|waiting| waiting.waits.grace_ms) else {
             self.stream.write_all_buf(&mut self.out).await?;
             return Ok(self.stream.flush().await?);
         };
