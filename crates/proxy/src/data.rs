@@ -43,7 +43,7 @@ pub struct DataClient {
     /// What it sent ahead.
     pub leftover: BytesMut,
     /// The parameters that the server is to be given, in order, without the user: the database among them.
-    pub parameters: Vec<(String, String)>,
+    pub parameters: Arc<[(String, String)]>,
     /// Its place among the sessions.
     pub entry: Arc<SessionEntry>,
     /// The key that cancels it.
@@ -100,7 +100,7 @@ struct Data<O> {
     own: O,
     shared: Arc<Shared>,
     entry: Arc<SessionEntry>,
-    parameters: Vec<(String, String)>,
+    parameters: Arc<[(String, String)]>,
     login_ms_max: u64,
     place: Option<Place>,
     told: Told,
@@ -115,14 +115,20 @@ struct Data<O> {
     ours: Option<Box<Ours>>,
 }
 
-/// Serves a client to its end.
-pub async fn serve<O: Own>(stream: Stream, client: DataClient, own: O, pool: Arc<Pool>) {
-    let mut data = match Box::pin(Data::begin(stream, client, own, pool)).await {
-        Ok(data) => data,
-        Err(End) => return,
-    };
-    let End = data.run().await;
-    Box::pin(data.end()).await;
+/// Serves a client to its end; its stream is made where the session is served. What a login takes is not held as long as
+/// the session lasts.
+pub fn serve<O: Own>(
+    stream: impl FnOnce() -> Option<Stream> + Send + 'static,
+    client: DataClient,
+    own: O,
+    pool: Arc<Pool>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let begun = Box::pin(async move { Data::begin(stream().ok_or(End)?, client, own, pool).await });
+    async move {
+        let Ok(mut data) = begun.await else { return };
+        let End = data.run().await;
+        Box::pin(data.end()).await;
+    }
 }
 
 impl<O: Own> Data<O> {
@@ -198,12 +204,13 @@ impl<O: Own> Data<O> {
                 // Who did not answer says more than that nobody is left.
                 Err(error) => return Err(failed.unwrap_or(error)),
             };
-            route.login.parameters.clone_from(&self.parameters);
+            route.login.parameters = Arc::clone(&self.parameters);
             if let Some(upstream) = self.pool.take(&Key::new(&route.server, &route.login)) {
                 return Ok((upstream, route));
             }
             match Upstream::connect(&route.server, &route.login, self.login_ms_max).await {
-                Ok(upstream) => {
+                Ok(mut upstream) => {
+                    upstream.settings = self.pool.shared(upstream.settings);
                     self.own.seen(route.node, None);
                     return Ok((upstream, route));
                 }
@@ -321,7 +328,7 @@ impl<O: Own> Data<O> {
         let within = self.flow.is_within_message();
         self.flow.put_server(None);
         self.shared.settle(None);
-        self.shared.set_busy(false);
+        self.shared.set_ready(b'I');
         let name = self.place.as_ref().map_or("", |place| place.name.as_str()).to_owned();
         debug!(node = name, error, idle, "the server has gone");
         if within {

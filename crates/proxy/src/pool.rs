@@ -22,7 +22,7 @@ pub(crate) struct Key {
     user: String,
     /// What was shown to the server: who has something else to show gets no session of who had this.
     proof: Option<[u8; 32]>,
-    parameters: Vec<(String, String)>,
+    parameters: Arc<[(String, String)]>,
 }
 
 impl Key {
@@ -31,7 +31,7 @@ impl Key {
             server: server.clone(),
             user: login.user.clone(),
             proof: login.proof.as_ref().map(Proof::fingerprint),
-            parameters: login.parameters.clone(),
+            parameters: Arc::clone(&login.parameters),
         }
     }
 }
@@ -63,12 +63,23 @@ pub struct PoolLimits {
 pub struct Pool {
     limits: PoolLimits,
     shelves: Mutex<HashMap<Key, Shelf>>,
+    /// The settings after the last login: most servers say the same to all, and it is held once.
+    settings: Mutex<Arc<[(String, String)]>>,
 }
 
 impl Pool {
     /// An empty one.
     pub fn new(limits: PoolLimits) -> Arc<Self> {
-        Arc::new(Self { limits, shelves: Mutex::default() })
+        Arc::new(Self { limits, shelves: Mutex::default(), settings: Mutex::default() })
+    }
+
+    /// The same settings, where possible as others have them already.
+    pub(crate) fn shared(&self, settings: Arc<[(String, String)]>) -> Arc<[(String, String)]> {
+        let mut last = self.settings.lock().unwrap_or_else(PoisonError::into_inner);
+        if *last != settings {
+            *last = settings;
+        }
+        Arc::clone(&last)
     }
 
     fn shelves(&self) -> MutexGuard<'_, HashMap<Key, Shelf>> {

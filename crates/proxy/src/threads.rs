@@ -8,6 +8,7 @@ use std::thread;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 
 use crate::pool::{Pool, PoolLimits};
 
@@ -54,13 +55,13 @@ impl Threads {
         Arc::clone(&self.pool)
     }
 
-    /// Has a session served by the next of them, with its pool; ready when it is over.
-    pub async fn serve<F: Future<Output = ()> + Send + 'static>(&self, session: impl FnOnce(Arc<Pool>) -> F) {
+    /// Has a session served by the next of them, with its pool; what it gives is ready when the session is over.
+    pub fn serve<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        session: impl FnOnce(Arc<Pool>) -> F,
+    ) -> Option<JoinHandle<()>> {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
-        let runtime = turn.checked_rem(self.runtimes.len()).and_then(|turn| self.runtimes.get(turn));
-        if let Some((runtime, pool)) = runtime {
-            // A panic in it is logged where it happens.
-            let _ = runtime.spawn(session(Arc::clone(pool))).await;
-        }
+        let (runtime, pool) = turn.checked_rem(self.runtimes.len()).and_then(|turn| self.runtimes.get(turn))?;
+        Some(runtime.spawn(session(Arc::clone(pool))))
     }
 }

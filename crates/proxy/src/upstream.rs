@@ -38,7 +38,7 @@ pub struct ServerLogin {
     /// What is shown to a server that asks for it; nothing where there is nothing.
     pub proof: Option<Proof>,
     /// All other parameters of the startup packet, in order: the database among them.
-    pub parameters: Vec<(String, String)>,
+    pub parameters: Arc<[(String, String)]>,
 }
 
 /// A session on a server that waits for its first statement.

@@ -59,7 +59,7 @@ pub(crate) async fn attach(
     };
     let verifier = user.verifiers.as_ref().and_then(|kept| ScramVerifier::parse(kept.scram.reveal()).ok());
     let proof = client_key.zip(verifier).map(|(key, verifier)| Proof::Key(key, verifier));
-    let parameters = for_server(database, parameters, &given);
+    let parameters = for_server(database, parameters, &given).into();
     let client = DataClient { leftover, parameters, entry, secret, login_ms_max };
     Some((stream, client, OfConsole { attached, console: Arc::clone(console), user: spelled, proof }))
 }
@@ -164,7 +164,7 @@ impl OfConsole {
             Some((user, password)) => (user, password.as_ref().map(by_password)),
             None => (self.user.clone(), self.proof.clone()),
         };
-        let login = ServerLogin { user, proof, parameters: Vec::new() };
+        let login = ServerLogin { user, proof, parameters: Arc::default() };
         Ok(Route { node: node.0, name: name.to_string(), server, login, mapped })
     }
 }

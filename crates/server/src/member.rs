@@ -10,6 +10,7 @@ use switchyard_console::Console;
 use switchyard_proxy::{Channel, Passage, PoolLimits, Relay, Relays, Stream, Target, Threads, relay};
 use switchyard_session::{Client, Elsewhere, Established, Peer, Secured};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
 use tracing::{debug, info, warn};
 
 use crate::data;
@@ -81,6 +82,7 @@ impl Member {
             // In boxes: what a login needs is not held as long as the session lasts. What is matched on is.
             let established = Box::pin(established).await;
             match established {
+                Some(Established::Client(client)) if self.is_data(&client) => self.serve_data(client).await,
                 Some(Established::Elsewhere(elsewhere)) => Box::pin(self.pass_on(*elsewhere)).await,
                 Some(established) => Box::pin(self.serve(established, peer)).await,
                 None => {}
@@ -90,11 +92,7 @@ impl Member {
 
     async fn serve(&self, established: Established<TcpStream>, peer: Peer) {
         match established {
-            Established::Client(client)
-                if client.session.vertica.is_none() && self.console.is_data(client.database.as_deref()) =>
-            {
-                self.serve_data(*client).await;
-            }
+            Established::Client(client) if self.is_data(&client) => self.serve_data(client).await,
             Established::Client(client) => Arc::clone(&self.console).serve(*client, keep_alive).await,
             Established::Cancel { process_id, secret, stream } => {
                 let known = self.console.cancel(process_id, &secret)
@@ -116,24 +114,36 @@ impl Member {
         }
     }
 
-    /// Serves a client whose statements run on a PostgreSQL server.
-    async fn serve_data(&self, client: Client<TcpStream>) {
-        let attached = Box::pin(data::attach(&self.console, client, self.sessions.login_ms_max)).await;
-        let Some((stream, client, own)) = attached else { return };
-        let stream = match stream {
-            Secured::Plain(stream) => stream,
+    /// Whether a client's statements run on a PostgreSQL server.
+    fn is_data(&self, client: &Client<TcpStream>) -> bool {
+        client.session.vertica.is_none() && self.console.is_data(client.database.as_deref())
+    }
+
+    /// Serves a client whose statements run on a PostgreSQL server. While that lasts nothing is held here.
+    async fn serve_data(&self, client: Box<Client<TcpStream>>) {
+        let served = Box::pin(self.begin_data(client)).await;
+        if let Some(served) = served {
+            // A panic in it is logged where it happens.
+            let _ = served.await;
+        }
+    }
+
+    /// Has it served; what it gives is ready when that is over.
+    async fn begin_data(&self, client: Box<Client<TcpStream>>) -> Option<JoinHandle<()>> {
+        let (stream, client, own) = data::attach(&self.console, *client, self.sessions.login_ms_max).await?;
+        let threads = &self.sessions.threads;
+        match stream {
+            Secured::Plain(stream) => {
+                let stream = stream.into_std().ok()?;
+                let stream = move || TcpStream::from_std(stream).ok().map(Stream::Plain);
+                threads.serve(|pool| switchyard_proxy::serve(stream, client, own, pool))
+            }
             // What TLS knows of its socket cannot be taken to another thread.
             secured @ Secured::Tls(_) => {
-                let pool = self.sessions.threads.pool();
-                return switchyard_proxy::serve(Stream::OfClient(Box::new(secured)), client, own, pool).await;
+                let stream = move || Some(Stream::OfClient(Box::new(secured)));
+                Some(tokio::spawn(switchyard_proxy::serve(stream, client, own, threads.pool())))
             }
-        };
-        let Ok(stream) = stream.into_std() else { return };
-        let served = |pool| async move {
-            let Ok(stream) = TcpStream::from_std(stream) else { return };
-            switchyard_proxy::serve(Stream::Plain(stream), client, own, pool).await;
-        };
-        self.sessions.threads.serve(served).await;
+        }
     }
 
     /// Answers another member for as long as it asks.

@@ -135,6 +135,8 @@ pub trait Watcher: fmt::Debug + Send + Sync {
     fn interrupted(&self);
     /// [`SessionEntry::terminate`] was called.
     fn terminated(&self);
+    /// What the session is doing now.
+    fn state(&self) -> SessionState;
 }
 
 /// What a session is doing.
@@ -418,7 +420,11 @@ impl SessionEntry {
 
     /// What it is doing.
     pub fn activity(&self) -> Activity {
-        self.locked().clone()
+        let mut activity = self.locked().clone();
+        if let Some(watcher) = self.watcher.get() {
+            activity.state = watcher.state();
+        }
+        activity
     }
 
     /// Changes what it is shown to be doing.

@@ -1,10 +1,10 @@
 //! What comes to a data session from elsewhere than its two sockets.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
-use switchyard_session::Watcher;
+use switchyard_session::{SessionState, Watcher};
 use switchyard_wire::CancelKey;
 use tokio::runtime::Handle;
 
@@ -24,6 +24,8 @@ pub(crate) struct Shared {
     terminated: AtomicBool,
     /// Whether the server works for the client.
     busy: AtomicBool,
+    /// What the server said last of the transaction.
+    status: AtomicU8,
     /// How many requests to cancel are on their way: no statement is sent meanwhile, which they could hit.
     cancelling: AtomicU32,
     /// Where the session runs, and the key that cancels what it does there.
@@ -60,6 +62,17 @@ impl Watcher for Control {
         self.shared.terminated.store(true, Ordering::Release);
         self.shared.wake();
     }
+
+    fn state(&self) -> SessionState {
+        if self.shared.busy.load(Ordering::Acquire) {
+            return SessionState::Active;
+        }
+        match self.shared.status.load(Ordering::Acquire) {
+            b'T' => SessionState::IdleInTransaction,
+            b'E' => SessionState::IdleInFailedTransaction,
+            _ => SessionState::Idle,
+        }
+    }
 }
 
 impl Shared {
@@ -77,6 +90,12 @@ impl Shared {
 
     pub(crate) fn set_busy(&self, busy: bool) {
         self.busy.store(busy, Ordering::Release);
+    }
+
+    /// The server has answered everything, and says this of the transaction.
+    pub(crate) fn set_ready(&self, status: u8) {
+        self.status.store(status, Ordering::Release);
+        self.set_busy(false);
     }
 
     pub(crate) fn is_terminated(&self) -> bool {

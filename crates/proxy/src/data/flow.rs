@@ -489,7 +489,7 @@ impl Flow {
                 self.status = body.first().copied().unwrap_or(b'I');
                 self.copies = false;
                 if self.due == 0 {
-                    self.control.set_busy(false);
+                    self.control.set_ready(self.status);
                 }
                 self.shown != Shown::All
             }

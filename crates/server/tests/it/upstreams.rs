@@ -1,5 +1,7 @@
 //! Sessions that run on real PostgreSQL servers: where, as whom, and what the client sees of it.
 
+#[path = "upstreams/clients.rs"]
+mod clients;
 #[path = "upstreams/through.rs"]
 mod through;
 
@@ -24,6 +26,7 @@ pub(crate) fn trials() -> anyhow::Result<Vec<Trial>> {
         crate::trial("upstream_none_is_up", none_up),
     ];
     trials.extend(through::trials()?);
+    trials.extend(clients::trials());
     Ok(trials)
 }
 
