@@ -77,10 +77,11 @@ impl Member {
 
     /// The whole life of one connection. It is counted as soon as this is called, not when the future is first polled.
     pub(crate) fn handle(self: Arc<Self>, stream: TcpStream, peer: Peer) -> impl Future<Output = ()> + Send + 'static {
-        let established = Arc::clone(&self.console).establish(stream, peer);
+        // In a box already here: what a task is given keeps its place in it to the end.
+        let established = Box::pin(Arc::clone(&self.console).establish(stream, peer));
         async move {
             // In boxes: what a login needs is not held as long as the session lasts. What is matched on is.
-            let established = Box::pin(established).await;
+            let established = established.await;
             match established {
                 Some(Established::Client(client)) if self.is_data(&client) => self.serve_data(client).await,
                 Some(Established::Elsewhere(elsewhere)) => Box::pin(self.pass_on(*elsewhere)).await,

@@ -65,11 +65,9 @@ pub(crate) fn aside(
         Line::new(Kept::default(), BytesMut::new(), Arc::clone(&entry), counters, message_bytes_max, leave_as_it_is);
     let (session, warnings) = Session::open(console, place, parameters)?;
     let (statements, portals) = (HashMap::new(), HashMap::new());
-    let mut served = Box::new(Served { line, session, vertica: None, entry, statements, portals, skips: false });
-    // Settings are what the other server says.
-    served.reports();
-    served.line.out = BytesMut::new();
-    Ok((Aside(served), warnings))
+    // Settings are what the other server says: none are told here.
+    let served = Served { line, session, vertica: None, entry, statements, portals, skips: false };
+    Ok((Aside(Box::new(served)), warnings))
 }
 
 impl Aside {

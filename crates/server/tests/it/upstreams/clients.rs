@@ -30,7 +30,8 @@ fn program(server: &Server, name: &str, arguments: &[&str]) -> Command {
 }
 
 fn succeeds(mut command: Command) -> Result<String> {
-    let output = command.output().with_context(|| format!("{command:?} cannot be started; scripts/test installs it"))?;
+    let output =
+        command.output().with_context(|| format!("{command:?} cannot be started; scripts/test installs it"))?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure!(output.status.success(), "{command:?} ended with {}: {said}", output.status);
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
