@@ -72,7 +72,7 @@ fn prober(plan: &ProbePlan) -> Option<Prober> {
         ServerLogin {
             user: login.user.clone(),
             proof: login.password.as_ref().map(|password| Proof::Password(password.clone())),
-            parameters: parameters.map(|(name, value)| (name.to_owned(), value)).to_vec(),
+            parameters: parameters.map(|(name, value)| (name.to_owned(), value)).into(),
         }
     });
     Some(Prober::new(server, login))
