@@ -84,6 +84,12 @@ const MET_IN_RUST: &[(&str, &str, &str)] = &[
         "terminating connection due to administrator command",
     ),
     ("the catalog store cannot be reached", "crates/server/tests/it/cluster.rs", "the catalog store cannot be reached"),
+    ("no node of workload", "crates/server/tests/it/upstreams.rs", "no node of workload"),
+    (
+        "no node with a PostgreSQL server is up",
+        "crates/server/tests/it/health.rs",
+        "no node with a PostgreSQL server is up",
+    ),
     ("is served by another process, at", "crates/server/tests/it/links.rs", "is served by another process, at"),
     ("is draining: it takes no new connections", "crates/server/tests/it/cluster.rs", "takes no new connections"),
     (

@@ -1,8 +1,8 @@
 //! Looking after PostgreSQL servers: when they fall and rise, what they are, how far behind, and that they notice nothing.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use libtest_mimic::Trial;
-use switchyard_testkit::{Client, Postgres, Server, Store};
+use switchyard_testkit::{Client, Postgres, Refused, Server, Store};
 
 use crate::fleet::{last_reason, one, until, wait_for, wait_for_state};
 
@@ -72,6 +72,14 @@ fn servers_fall_and_rise() -> Result<()> {
         postgres.run()?;
         wait_for_state(&mut admin, name, "UP")?;
     }
+    // Without any, sessions are refused and told why.
+    for (name, postgres) in [("asked", &asked), ("knocked", &knocked)] {
+        postgres.kill()?;
+        wait_for_state(&mut admin, name, "DOWN")?;
+    }
+    let refused = Client::connect(&server.login().database("postgres")).err().context("served by nobody")?;
+    let Refused(report) = refused.downcast_ref::<Refused>().context("no refusal")?;
+    ensure!(report.code == "57P03" && report.message == "no node with a PostgreSQL server is up", "{report:?}");
     // What cannot be a server is told to be none.
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     admin.query("ALTER DATABASE DEFAULT SET upstream_probe_timeout_ms = 100")?;
