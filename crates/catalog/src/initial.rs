@@ -18,6 +18,9 @@ pub const PREDEFINED_ROLES: [&str; 7] =
 /// Those of them that are the superuser's own: never revoked from it, and always on.
 pub const SUPERUSER_ROLES: [&str; 3] = ["DBADMIN", "PSEUDOSUPERUSER", "DBDUSER"];
 
+/// Those of them that stand for its rights: nobody else can be given them.
+pub(crate) const RIGHTS_OF_SUPERUSER: [&str; 2] = ["DBADMIN", "PSEUDOSUPERUSER"];
+
 /// The subcluster that nodes go to, until another is made the default.
 pub const FIRST_SUBCLUSTER: &str = "default_subcluster";
 

@@ -1,6 +1,7 @@
 //! What system tables show and no catalog holds.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -40,6 +41,8 @@ pub(crate) struct LiveState {
     workloads: Mutex<VecDeque<WorkloadDecision>>,
     process_settings: Arc<[ProcessSetting]>,
     pub(crate) query_log: Arc<QueryLog>,
+    /// How many bytes the rows take that the cursors of all sessions keep.
+    pub(crate) kept_bytes: Arc<AtomicUsize>,
     pub(crate) draining: Draining,
 }
 
@@ -54,6 +57,7 @@ impl LiveState {
             workloads: Mutex::default(),
             process_settings: process_settings.into(),
             query_log: Arc::new(QueryLog::new(start_us)),
+            kept_bytes: Arc::default(),
             draining: Draining::default(),
         }
     }

@@ -34,7 +34,7 @@ use crate::error::canceled;
 use crate::session::{Answer, Outcome, PortalEvent, Session};
 pub(crate) use line::Waits;
 use line::{Ended, Failure, KeepAliveBy, Line};
-use portal::{Portal, Reading};
+use portal::{Portal, Reading, Stock};
 use prepared::Prepared;
 use vertica::Vertica;
 
@@ -93,6 +93,7 @@ where
     let entry = Arc::clone(place.entry());
     let secret = place.secret().to_vec();
     let counters = Arc::clone(&console.live.query_log.counters);
+    let stock = Stock::of_session(&console.live.kept_bytes);
     let message_bytes_max = console.context.limits.message_bytes_max;
     let line = Line::new(stream, leftover, Arc::clone(&entry), counters, message_bytes_max, keep_alive);
     let opened = check_database(&console, database.as_deref(), parameters)
@@ -108,6 +109,7 @@ where
         entry,
         statements: HashMap::new(),
         portals: HashMap::new(),
+        stock,
         skips: false,
     });
     served.line.notices(&warnings);
@@ -161,6 +163,8 @@ struct Served<S> {
     /// By name; none for a text without a statement.
     statements: HashMap<String, Option<Arc<Prepared>>>,
     portals: HashMap<String, Portal>,
+    /// What they keep of rows.
+    stock: Arc<Stock>,
     /// After an error in the extended protocol: nothing is looked at until Sync.
     skips: bool,
 }

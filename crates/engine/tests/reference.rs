@@ -84,7 +84,8 @@ fn rights_page() {
                     statement is about, or whose session it is. *Granted* is who has what the statement names: the role, with \
                     ADMIN OPTION to grant it, or the workload, by himself or by a role. 42501 is the SQLSTATE of a refusal, after \
                     which nothing has changed. *Own rows* are those about the user himself. An empty cell says that there is no \
-                    such user.\n"
+                    such user.\n\nThere is one superuser. The roles that stand for its rights, `DBADMIN` and `PSEUDOSUPERUSER`, \
+                    cannot be granted; no right depends on the other predefined roles.\n"
         .to_owned();
     let row = |right: &rights::Right| (right.what.to_owned(), right.who.outcomes());
     let (functions, forms): (Vec<_>, Vec<_>) =

@@ -102,7 +102,8 @@ settings! {
     /// The lowest version of TLS spoken: `1.2` or `1.3`.
     tls_version_min: TlsVersion, from [Flag Variable File], for [Quickstart Serve Check], text "1.2";
     /// The networks that balancers are in, such as `10.0.0.0/8`: a PROXY protocol header that comes from there says who
-    /// the client is. From anywhere else one is refused.
+    /// the client is. One that names nobody (`UNKNOWN`, `UNSPEC`, `LOCAL`) leaves the balancer's own address. From anywhere
+    /// else a header is refused.
     proxy_networks: Networks, from [Flag Variable File], for [Quickstart Serve], absent "none";
     /// The most sessions at a time.
     connections_max: Bounded<1, 1_000_000>, from [Flag Variable File], for [Serve], text "10000";

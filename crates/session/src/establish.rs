@@ -300,7 +300,10 @@ where
     };
     let Arrival { mut startup, peer, channel, given, asked_vertica, .. } = *arrival;
     let (version, wishes) = settle_protocol(connection, &mut startup, asked_vertica)?;
-    check_replication(&startup)?;
+    // In Vertica's protocol it is a parameter like any other that means nothing here.
+    if wishes.is_none() {
+        check_replication(&startup)?;
+    }
     let named = |name| startup.parameter(name).filter(|value| !value.is_empty());
     let user_name = named("user").ok_or(SessionError::UserMissing)?;
     let database = named("database").map(str::to_owned);

@@ -17,7 +17,7 @@ const VERSION_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 pub enum Proxied {
     /// A client of the balancer, at this address.
     Client(SocketAddr),
-    /// The balancer itself, which looks whether anybody is there.
+    /// The balancer itself, which looks whether anybody is there, or speaks for nobody in particular.
     Balancer,
 }
 
@@ -30,14 +30,14 @@ pub(crate) fn begins(buffer: &[u8]) -> bool {
 ///
 /// # Errors
 /// When it is longer than [`PROXY_HEADER_BYTES_MAX`], for no stream, does not follow its layout, or is for a client whose
-/// address it does not say: such a one must not be taken for the balancer, which may be let in where others are not.
+/// address is of another family: such a one must not be taken for the balancer, which may be let in where others are not.
 pub fn proxy_header(buffer: &[u8]) -> Result<Option<(Proxied, usize)>, WireError> {
     let start = buffer.get(..PROXY_HEADER_BYTES_MAX).unwrap_or(buffer);
     let config = ParseConfig { include_tlvs: false, allow_v1: true, allow_v2: true };
     match ProxyHeader::parse(start, config) {
         Ok((header, len)) => {
             let proxied = match header.proxied_address() {
-                None if is_local(start) => Proxied::Balancer,
+                None if names_nobody(start) => Proxied::Balancer,
                 None => return Err(WireError::ProxyAddress),
                 Some(address) if address.protocol == proxy_header::Protocol::Stream => Proxied::Client(address.source),
                 Some(_) => return Err(WireError::Layout("PROXY header")),
@@ -49,9 +49,14 @@ pub fn proxy_header(buffer: &[u8]) -> Result<Option<(Proxied, usize)>, WireError
     }
 }
 
-/// Whether the command of version 2 is LOCAL: it follows the signature.
-fn is_local(header: &[u8]) -> bool {
-    header.starts_with(VERSION_2) && header.get(VERSION_2.len()) == Some(&0x20)
+/// Whether a header is for no client: UNKNOWN of version 1, of version 2 the command LOCAL, which follows the signature, or
+/// no address family, which follows that. The protocol wants such a connection taken with the address it has.
+fn names_nobody(header: &[u8]) -> bool {
+    if header.starts_with(b"PROXY UNKNOWN") {
+        return true;
+    }
+    let family = header.get(VERSION_2.len() + 1).map(|byte| byte >> 4);
+    header.starts_with(VERSION_2) && (header.get(VERSION_2.len()) == Some(&0x20) || family == Some(0))
 }
 
 #[cfg(test)]
@@ -83,12 +88,17 @@ mod tests {
     }
 
     #[test]
-    fn a_client_of_unknown_address_is_not_the_balancer() {
-        let unix = version_2(0x21, 0x31, &[0; 216]);
+    fn who_names_nobody_is_the_balancer() {
         let unspecified = version_2(0x21, 0, &[]);
-        for header in [&b"PROXY UNKNOWN\r\n"[..], b"PROXY UNKNOWN 10.1.1.1 1.1.1.1 1 2\r\n", &unix, &unspecified] {
-            assert_eq!(proxy_header(header), Err(WireError::ProxyAddress), "{header:?}");
+        for header in [&b"PROXY UNKNOWN\r\n"[..], b"PROXY UNKNOWN 10.1.1.1 1.1.1.1 1 2\r\n", &unspecified] {
+            assert_eq!(proxy_header(header), Ok(Some((Proxied::Balancer, header.len()))), "{header:?}");
         }
+    }
+
+    #[test]
+    fn a_client_of_another_family_is_not_the_balancer() {
+        let unix = version_2(0x21, 0x31, &[0; 216]);
+        assert_eq!(proxy_header(&unix), Err(WireError::ProxyAddress));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::catalog::Entity;
 use crate::entity::*;
 use crate::error::{CatalogError, ObjectKind};
 use crate::id::*;
+use crate::initial::RIGHTS_OF_SUPERUSER;
 use crate::name::Name;
 
 impl Draft {
@@ -66,6 +67,11 @@ impl Draft {
 
     pub(super) fn grant_roles(&mut self, roles: &[Name], grantees: &[Name], admin: bool, grantor: &Name) -> Outcome {
         let (roles, grantor) = (self.roles_to_grant(roles, "granted")?, self.user(grantor)?);
+        if let Some(own) = roles.iter().find(|role| is_the_superuser_s(role)) {
+            // There is one superuser: whoever were given this role would have none of its rights.
+            let action = "granted: its rights are the superuser's alone";
+            return Err(CatalogError::Protected { kind: ObjectKind::Role, name: own.name.clone(), action });
+        }
         for role in roles {
             if !self.catalog.may_grant_role(grantor.id, role.id) {
                 return Err(CatalogError::MayNotGrant { grantor: grantor.name.clone(), role: role.name.clone() });
@@ -190,6 +196,11 @@ impl Draft {
 fn listed(roles: impl Iterator<Item = RoleId>) -> DefaultRoles {
     let roles: Vec<RoleId> = roles.collect();
     if roles.is_empty() { DefaultRoles::None } else { DefaultRoles::Listed(roles) }
+}
+
+/// Whether a role stands for the superuser's rights.
+fn is_the_superuser_s(role: &Role) -> bool {
+    role.predefined && RIGHTS_OF_SUPERUSER.contains(&role.name.as_str())
 }
 
 fn refuse_predefined(role: &Role, action: &'static str) -> Outcome {

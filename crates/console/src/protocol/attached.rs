@@ -11,6 +11,7 @@ use switchyard_session::{KeepAlive, Session as Place};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::line::{Ended, Line};
+use super::portal::Stock;
 use super::{HashMap, Served};
 use crate::Console;
 use crate::encoding::Encoding;
@@ -60,13 +61,14 @@ pub(crate) fn aside(
 ) -> Result<(Aside, Vec<Warning>), ClientError> {
     let entry = Arc::clone(place.entry());
     let counters = Arc::clone(&console.live.query_log.counters);
+    let stock = Stock::of_session(&console.live.kept_bytes);
     let message_bytes_max = console.context.limits.message_bytes_max;
     let line =
         Line::new(Kept::default(), BytesMut::new(), Arc::clone(&entry), counters, message_bytes_max, leave_as_it_is);
     let (session, warnings) = Session::open(console, place, parameters)?;
     let (statements, portals) = (HashMap::new(), HashMap::new());
     // Settings are what the other server says: none are told here.
-    let served = Served { line, session, vertica: None, entry, statements, portals, skips: false };
+    let served = Served { line, session, vertica: None, entry, statements, portals, stock, skips: false };
     Ok((Aside(Box::new(served)), warnings))
 }
 

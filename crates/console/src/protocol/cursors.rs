@@ -11,7 +11,7 @@ use tokio::sync::futures::Notified;
 use super::Served;
 use super::extended::OVERHEAD_BYTES;
 use super::line::Failure;
-use super::portal::{Facts, Portal, Reading, Work};
+use super::portal::{Facts, Portal, Reading, Room, Work};
 use crate::encode::FieldFormat;
 use crate::error::canceled;
 use crate::live::now_us;
@@ -86,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         let formats = vec![format; rows.columns.len()];
         let mut reading = Reading::of_query(rows, source.into(), &formats, self.style());
         if facts.scrolls {
-            reading = reading.scrolling(self.session.limit(FETCH_LIMIT));
+            reading = reading.scrolling(self.room());
         }
         let portal = Portal {
             columns: reading.columns.clone(),
@@ -165,9 +165,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         Ok(())
     }
 
+    /// How much a cursor may keep from now on.
+    fn room(&self) -> Room {
+        Room {
+            stock: Arc::clone(&self.stock),
+            cursor_max: self.session.limit(FETCH_LIMIT),
+            session_max: self.session.limit("cursors_bytes_max"),
+            member_max: self.session.limit("cursors_member_bytes_max"),
+        }
+    }
+
     /// Reads what is left of the cursors WITH HOLD, before their transaction is committed.
     pub(super) async fn hold(&mut self) -> Result<(), Failure> {
-        let bytes_max = self.session.limit(FETCH_LIMIT);
+        let room = self.room();
         let entry = Arc::clone(&self.entry);
         let mut interrupted = std::pin::pin!(entry.interrupted());
         for portal in self.portals.values_mut().filter(|portal| portal.facts.holds && !portal.facts.outlives) {
@@ -175,7 +185,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
             tokio::select! {
                 biased;
                 () = interrupted.as_mut() => return Err(canceled().into()),
-                held = reading.hold(bytes_max) => held?,
+                held = reading.hold(&room) => held?,
                 ended = self.line.lost() => return Err(ended.into()),
             }
         }

@@ -1,6 +1,7 @@
 //! Results that a client reads, at once or in portions.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::stream::{BoxStream, StreamExt};
 use switchyard_dialect::Parsed;
@@ -77,29 +78,77 @@ pub(crate) struct Reading {
     back: Option<Kept>,
 }
 
-/// Rows that are kept.
+/// How many bytes the rows take that a session's cursors keep, beside what those of all sessions of the member keep.
+#[derive(Debug)]
+pub(crate) struct Stock {
+    session: AtomicUsize,
+    member: Arc<AtomicUsize>,
+}
+
+impl Stock {
+    /// Of a session that keeps nothing yet.
+    pub(crate) fn of_session(member: &Arc<AtomicUsize>) -> Arc<Self> {
+        Arc::new(Self { session: AtomicUsize::new(0), member: Arc::clone(member) })
+    }
+}
+
+/// How much a cursor may keep, in bytes: by itself, with the session's others, and with those of all sessions.
+#[derive(Debug, Clone)]
+pub(crate) struct Room {
+    pub(crate) stock: Arc<Stock>,
+    pub(crate) cursor_max: usize,
+    pub(crate) session_max: usize,
+    pub(crate) member_max: usize,
+}
+
+/// Rows that are kept. Their bytes are given back when it is dropped.
 struct Kept {
     rows: Vec<Vec<Scalar>>,
     bytes: usize,
-    bytes_max: usize,
+    room: Room,
 }
 
 impl Kept {
-    fn new(bytes_max: usize) -> Self {
-        Self { rows: Vec::new(), bytes: 0, bytes_max }
+    fn new(room: Room) -> Self {
+        Self { rows: Vec::new(), bytes: 0, room }
     }
 
     fn push(&mut self, row: Vec<Scalar>) -> Result<(), ClientError> {
-        self.bytes = self.bytes.saturating_add(row.iter().map(Scalar::bytes).sum());
-        if self.bytes > self.bytes_max {
-            let message = "out of memory for the rows of the cursor";
-            return Err(ClientError::new(SqlState::OutOfMemory, message)
-                .with_detail(format!("They take more than {} bytes.", self.bytes_max))
-                .with_hint("The setting query_memory_bytes_max sets this limit."));
+        let bytes = size_of::<Vec<Scalar>>() + row.iter().map(Scalar::bytes).sum::<usize>();
+        // Counted before it is looked at, so that two at once cannot both take the last of it.
+        self.bytes = self.bytes.saturating_add(bytes);
+        let in_session = self.room.stock.session.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let in_member = self.room.stock.member.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let Room { cursor_max, session_max, member_max, .. } = self.room;
+        if self.bytes > cursor_max {
+            let hint = "The setting query_memory_bytes_max sets this limit.";
+            return Err(no_room("the rows of the cursor", cursor_max, hint));
+        }
+        if in_session > session_max {
+            let hint = "Close some of them, or raise cursors_bytes_max.";
+            return Err(no_room("the rows of the session's cursors", session_max, hint));
+        }
+        if in_member > member_max {
+            let hint = "Close some of them, or raise cursors_member_bytes_max.";
+            return Err(no_room("the rows of the cursors of all sessions", member_max, hint));
         }
         self.rows.push(row);
         Ok(())
     }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for counted in [&self.room.stock.session, &*self.room.stock.member] {
+            counted.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+fn no_room(what: &str, bytes_max: usize, hint: &str) -> ClientError {
+    ClientError::new(SqlState::OutOfMemory, format!("out of memory for {what}"))
+        .with_detail(format!("They take more than {bytes_max} bytes."))
+        .with_hint(hint)
 }
 
 impl Reading {
@@ -139,9 +188,9 @@ impl Reading {
         Self { shape, columns, rows, source, tag, place: 0, len: None, back: None }
     }
 
-    /// Lets it go back, keeping rows up to so many bytes.
-    pub(crate) fn scrolling(mut self, bytes_max: usize) -> Self {
-        self.back = Some(Kept::new(bytes_max));
+    /// Lets it go back, keeping rows as far as there is room.
+    pub(crate) fn scrolling(mut self, room: Room) -> Self {
+        self.back = Some(Kept::new(room));
         self
     }
 
@@ -203,8 +252,8 @@ impl Reading {
         self.back.as_ref()?.rows.get(self.place.checked_sub(1)?).cloned()
     }
 
-    /// Reads the rows that are left, up to so many bytes: what they are read from may change from now on.
-    pub(crate) async fn hold(&mut self, bytes_max: usize) -> Result<(), ClientError> {
+    /// Reads the rows that are left, as far as there is room: what they are read from may change from now on.
+    pub(crate) async fn hold(&mut self, room: &Room) -> Result<(), ClientError> {
         let place = self.place;
         if self.back.is_some() {
             while let Some(row) = self.next().await {
@@ -216,11 +265,17 @@ impl Reading {
         if self.len.is_some() {
             return Ok(());
         }
-        let mut left = Kept::new(bytes_max);
+        let mut left = Kept::new(room.clone());
         while let Some(row) = self.rows.next().await {
             left.push(row.map_err(|error| error.told(&self.source))?)?;
         }
-        self.rows = futures::stream::iter(left.rows.into_iter().map(Ok)).boxed();
+        let rows = std::mem::take(&mut left.rows);
+        // What it keeps counts until it is closed, however much of it has been read.
+        let kept = move |row| {
+            let _counted = &left;
+            Ok(row)
+        };
+        self.rows = futures::stream::iter(rows.into_iter().map(kept)).boxed();
         Ok(())
     }
 

@@ -28,7 +28,7 @@ use crate::session::{Answer, Session};
 const SERVER_VERSION: &str = "v26.2.0-0";
 
 /// Startup parameters that are read though they are no settings.
-const TAKEN: [&str; 6] = ["user", "database", "options", "workload", "client_label", "replication"];
+const TAKEN: [&str; 5] = ["user", "database", "options", "workload", "client_label"];
 
 /// What a session keeps of its client besides statements.
 #[derive(Debug)]

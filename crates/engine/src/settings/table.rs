@@ -377,6 +377,22 @@ pub static SETTINGS: &[Declaration] = &[
     )
     .superuser(),
     ours(
+        "cursors_bytes_max",
+        int(1_048_576, 1 << 40),
+        "268435456",
+        CLUSTER.and(Levels::USER),
+        "How many bytes the rows may take that a session's cursors WITH HOLD and SCROLL cursors keep.",
+    )
+    .superuser(),
+    ours(
+        "cursors_member_bytes_max",
+        int(1_048_576, 1 << 40),
+        "1073741824",
+        CLUSTER,
+        "How many bytes the rows may take that the cursors of all sessions of a member keep.",
+    )
+    .superuser(),
+    ours(
         "prepared_bytes_max",
         int(65_536, 1 << 40),
         "67108864",

@@ -268,17 +268,17 @@ pub(super) const TABLES: &[SystemTable] = &[
 
 /// `ipv4` or `ipv6`, or nothing for a host name.
 pub(super) fn family(host: &str) -> &'static str {
-    match host.parse::<IpAddr>() {
-        Ok(IpAddr::V4(_)) => "ipv4",
-        Ok(IpAddr::V6(_)) => "ipv6",
-        Err(_) => "",
-    }
+    host.parse().map_or("", family_of)
+}
+
+/// As decisions take it: a mapped address is one of IPv4.
+fn family_of(address: IpAddr) -> &'static str {
+    if address.to_canonical().is_ipv4() { "ipv4" } else { "ipv6" }
 }
 
 fn host_family(host: &Host) -> &'static str {
     match host {
-        Host::Ip(IpAddr::V4(_)) => "ipv4",
-        Host::Ip(IpAddr::V6(_)) => "ipv6",
+        Host::Ip(address) => family_of(*address),
         Host::Dns(_) => "",
     }
 }

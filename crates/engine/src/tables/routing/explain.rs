@@ -307,7 +307,12 @@ impl Steps<'_, '_> {
         let catalog = &self.snapshot.catalog;
         let rule = workload.and_then(|name| Name::parse(name).ok()).and_then(|name| catalog.rule_of_workload(&name));
         let served = |subcluster: SubclusterId| rule.is_some_and(|rule| rule.subclusters.contains(&subcluster));
-        for node in catalog.nodes().iter().filter(|node| served(node.subcluster)) {
+        let mut nodes = catalog.nodes().iter().filter(|node| served(node.subcluster)).peekable();
+        if rule.is_some() && nodes.peek().is_none() {
+            let reason = "no node is in the subclusters that serve the workload";
+            self.push("execution", &Subject { object: workload, ..Subject::default() }, "empty", reason)?;
+        }
+        for node in nodes {
             let (outcome, reason) = match states.state(node.id) {
                 _ if node.draining => ("skipped", Skip::Draining.as_str()),
                 NodeState::Up => ("available", "in a subcluster that serves the workload"),

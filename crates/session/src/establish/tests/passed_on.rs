@@ -254,7 +254,8 @@ async fn a_balancer_says_who_its_client_is() {
     stream.write_all(&[HEADER, &packet].concat()).await.unwrap();
     assert_eq!(client(running).await.session.client, Some("192.0.2.7:50123".parse().unwrap()));
     // It need not say so, and may speak for itself.
-    for header in [&b""[..], b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0"] {
+    for header in [&b""[..], b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0", b"PROXY UNKNOWN\r\n", b"\r\n\r\n\0\r\nQUIT\n\x21\0\0\0"]
+    {
         let (mut stream, running) = start_at(peer(), routed(Balance::Here));
         stream.write_all(&[header, &packet].concat()).await.unwrap();
         assert_eq!(client(running).await.session.client, peer().address());
@@ -267,11 +268,11 @@ async fn nobody_else_may_speak_for_others() {
     let stranger = Peer::tcp("10.0.1.7:4711".parse().unwrap());
     // The second header comes from a network that is trusted, if one believed it.
     let twice = [b"PROXY TCP4 10.0.0.8 10.0.0.1 1 2\r\n", HEADER, &packet].concat();
-    let unknown = [b"PROXY UNKNOWN\r\n".as_slice(), &packet].concat();
+    let unix = [b"\r\n\r\n\0\r\nQUIT\n\x21\x31\0\xd8".as_slice(), &[0; 216], &packet].concat();
     for (peer, bytes, expected) in [
         (stranger, [HEADER, &packet].concat(), WireError::ProxyHeader),
         (peer(), twice, WireError::ProxyHeaderLate),
-        (peer(), unknown, WireError::ProxyAddress),
+        (peer(), unix, WireError::ProxyAddress),
     ] {
         let (mut stream, running) = start_at(peer, routed(Balance::Here));
         stream.write_all(&bytes).await.unwrap();
