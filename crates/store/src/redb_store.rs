@@ -1,15 +1,18 @@
 //! A store in one redb file.
 //!
-//! # Format 1
+//! # Format 2
 //!
 //! | table | key | value |
 //! |---|---|---|
-//! | `meta` | `format`, `version`, `id_next` | a number |
+//! | `meta` | `format`; `id_next`, where format 1 had it | a number |
 //! | `entities` | kind, id | the entity as JSON, its kind in the field `kind` |
-//! | `history` | version, 0, 0 | time, user and client of the commit, as JSON |
+//! | `history` | version, 0, 0 | time, user and client of the commit, and the id that comes next, as JSON |
 //! | | version, 1, part | statements, a JSON list |
 //! | | version, 2, part | deltas, a JSON list |
 //! | `refusals` | newest version when it was noted, rising number | the whole entry as JSON |
+//!
+//! The newest version is the last of `history`, which keeps it always: a number for it in `meta`, as in format 1, would
+//! be another page to write with every commit. A file of format 1 is read as it is; the first commit makes it one of 2.
 //!
 //! `entities` is the newest catalog and nothing else; older ones come from it by the deltas of `history`, backwards.
 //! Lists are cut into parts of some 56 KiB, so that a commit of 100,000 statements needs no value of 20 MB.

@@ -8,11 +8,11 @@ use thiserror::Error;
 
 use crate::contract::{Commit, HistoryEntry, Loaded, NEWS_MAX, News, Outcome, REFUSALS_MAX, Record};
 
-/// The format this program writes, and the newest it reads.
-pub(super) const FORMAT: u64 = 1;
+/// The format this program writes, and the newest it reads. In format 1, `id_next` was in [`META`] only.
+pub(super) const FORMAT: u64 = 2;
 
-/// `format`, `version`, `id_next`. Its name and types stay the same in every format, so that any program can read
-/// `format`.
+/// `format`, and in a file that began with format 1 the `id_next` of the versions made then. Its name and types stay the
+/// same in every format, so that any program can read `format`.
 pub(super) const META: TableDefinition<&str, u64> = TableDefinition::new("meta");
 /// The newest catalog: kind and id -> the entity as JSON.
 const ENTITIES: TableDefinition<(&str, u64), &[u8]> = TableDefinition::new("entities");
@@ -94,6 +94,8 @@ struct RecordHead {
     time_us: i64,
     user: String,
     client: String,
+    /// The id that comes next; not there in format 1. A table of its own for it would cost every commit a page.
+    id_next: Option<u64>,
 }
 
 /// Makes the tables of a new file.
@@ -107,25 +109,39 @@ pub(super) fn initialize(transaction: &WriteTransaction) -> Result<(), Fault> {
 
 /// The newest version, as a transaction that writes sees it; 0 when there is none.
 pub(super) fn head_to_write_on(transaction: &WriteTransaction) -> Result<u64, Fault> {
-    let meta = transaction.open_table(META)?;
-    Ok(meta.get("version")?.map_or(0, |version| version.value()))
+    newest(&transaction.open_table(HISTORY)?)
 }
 
 /// The newest version; 0 when there is none.
 fn head(transaction: &ReadTransaction) -> Result<u64, Fault> {
-    let meta = transaction.open_table(META)?;
-    Ok(meta.get("version")?.map_or(0, |version| version.value()))
+    newest(&transaction.open_table(HISTORY)?)
+}
+
+/// History always has the newest version.
+fn newest(history: &impl ReadableTable<(u64, u8, u32), &'static [u8]>) -> Result<u64, Fault> {
+    Ok(history.last()?.map_or(0, |(key, _)| key.value().0))
+}
+
+/// The id that comes next after a version, which must be the newest if it was made in format 1.
+fn id_next(transaction: &ReadTransaction, version: u64) -> Result<u64, Fault> {
+    if let Some(id_next) = read_head(transaction, version)?.id_next {
+        return Ok(id_next);
+    }
+    let known = transaction.open_table(META)?.get("id_next")?.map(|id_next| id_next.value());
+    known.ok_or(Fault::Missing { table: "meta", version })
 }
 
 /// Writes all of a commit.
 pub(super) fn write_commit(transaction: &WriteTransaction, version: u64, commit: &Commit) -> Result<(), Fault> {
-    let mut meta = transaction.open_table(META)?;
-    meta.insert("version", version)?;
-    meta.insert("id_next", commit.id_next)?;
+    let format = transaction.open_table(META)?.get("format")?.map(|format| format.value());
+    if format != Some(FORMAT) {
+        transaction.open_table(META)?.insert("format", FORMAT)?;
+    }
     write_entities(transaction, &commit.deltas)?;
 
     let Record { time_us, user, client, statements } = &commit.record;
-    let head = RecordHead { time_us: *time_us, user: user.clone(), client: client.clone() };
+    let id_next = Some(commit.id_next);
+    let head = RecordHead { time_us: *time_us, user: user.clone(), client: client.clone(), id_next };
     let mut history = transaction.open_table(HISTORY)?;
     history.insert((version, SECTION_RECORD, 0), serde_json::to_vec(&head).map_err(Fault::Json)?.as_slice())?;
     write_list(&mut history, version, SECTION_STATEMENTS, statements)?;
@@ -223,11 +239,11 @@ pub(super) fn write_refusal(transaction: &WriteTransaction, entry: &HistoryEntry
 
 /// Reads the newest catalog.
 pub(super) fn read_newest(transaction: &ReadTransaction) -> Result<Option<Loaded>, Fault> {
-    let meta = transaction.open_table(META)?;
-    let Some(version) = meta.get("version")?.map(|version| version.value()) else {
+    let version = head(transaction)?;
+    if version == 0 {
         return Ok(None);
-    };
-    let id_next = meta.get("id_next")?.ok_or(Fault::Missing { table: "meta", version })?.value();
+    }
+    let id_next = id_next(transaction, version)?;
     let table = transaction.open_table(ENTITIES)?;
     let mut entities: Vec<Entity> = Vec::with_capacity(usize::try_from(table.len()?).unwrap_or(0));
     for row in table.iter()? {
@@ -255,10 +271,14 @@ pub(super) fn read_history(
 }
 
 fn read_record(transaction: &ReadTransaction, version: u64) -> Result<Record, Fault> {
+    let RecordHead { time_us, user, client, .. } = read_head(transaction, version)?;
+    Ok(Record { time_us, user, client, statements: read_list(transaction, version, SECTION_STATEMENTS)? })
+}
+
+fn read_head(transaction: &ReadTransaction, version: u64) -> Result<RecordHead, Fault> {
     let history = transaction.open_table(HISTORY)?;
     let head = history.get((version, SECTION_RECORD, 0))?.ok_or(Fault::Missing { table: "history", version })?;
-    let RecordHead { time_us, user, client } = parse("history", head.value())?;
-    Ok(Record { time_us, user, client, statements: read_list(transaction, version, SECTION_STATEMENTS)? })
+    parse("history", head.value())
 }
 
 /// Reads what made a version; `None` when history does not have it.
@@ -279,8 +299,7 @@ pub(super) fn read_news(transaction: &ReadTransaction, after: u64) -> Result<Vec
     if first < oldest_version(transaction)? {
         return Ok(read_newest(transaction)?.map(News::Whole).into_iter().collect());
     }
-    let meta = transaction.open_table(META)?;
-    let id_next = meta.get("id_next")?.ok_or(Fault::Missing { table: "meta", version: head })?.value();
+    let id_next = id_next(transaction, head)?;
     let mut news = Vec::new();
     for version in (first..=head).take(NEWS_MAX) {
         let deltas = read_deltas(transaction, version)?.ok_or(Fault::Missing { table: "history", version })?;

@@ -461,3 +461,54 @@ fn all(disk: &Handle) -> Vec<u8> {
     disk.read(0, &mut out).unwrap();
     out
 }
+
+#[tokio::test]
+async fn a_file_of_format_1_goes_on() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("catalog.redb");
+    let store = RedbStore::open(&path).unwrap();
+    for base in 0..3 {
+        store.commit(commit(base)).await.unwrap();
+    }
+    drop(store);
+    make_format_1(&path, 3, 55);
+
+    let store = RedbStore::open(&path).unwrap();
+    assert_eq!(store.load().await.unwrap().unwrap().id_next, 55);
+    assert_eq!(head(&store).await, 3);
+    let News::Next { version: 3, id_next: 55, .. } = store.newer(2).await.unwrap().pop().unwrap() else {
+        panic!("no news of the newest version");
+    };
+    assert_eq!(format_of(&path, store), 1);
+    let store = RedbStore::open(&path).unwrap();
+    store.commit(Commit { id_next: 60, ..commit(3) }).await.unwrap();
+    assert_eq!(store.load().await.unwrap().unwrap().id_next, 60);
+    assert_eq!(head(&store).await, 4);
+    assert_eq!(format_of(&path, store), 2);
+}
+
+/// Puts the numbers where format 1 had them.
+fn make_format_1(path: &Path, version: u64, id_next: u64) {
+    let history: redb::TableDefinition<'_, (u64, u8, u32), &[u8]> = redb::TableDefinition::new("history");
+    let database = redb::Database::open(path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    {
+        let mut meta = transaction.open_table(format::META).unwrap();
+        for (name, value) in [("format", 1), ("version", version), ("id_next", id_next)] {
+            meta.insert(name, value).unwrap();
+        }
+        let mut history = transaction.open_table(history).unwrap();
+        for version in 1..=version {
+            let row = br#"{"time_us":0,"user":"u","client":"c"}"#;
+            history.insert((version, 0, 0), row.as_slice()).unwrap();
+        }
+    }
+    transaction.commit().unwrap();
+}
+
+fn format_of(path: &Path, store: RedbStore) -> u64 {
+    drop(store);
+    let database = redb::Database::open(path).unwrap();
+    let transaction = database.begin_read().unwrap();
+    transaction.open_table(format::META).unwrap().get("format").unwrap().unwrap().value()
+}

@@ -110,7 +110,7 @@ async fn a_newer_format_is_refused() {
     for clean in [true, false] {
         let database = Database::create(&path).unwrap();
         let transaction = database.begin_write().unwrap();
-        transaction.open_table(TableDefinition::<&str, u64>::new("meta")).unwrap().insert("format", 2).unwrap();
+        transaction.open_table(TableDefinition::<&str, u64>::new("meta")).unwrap().insert("format", 3).unwrap();
         transaction.commit().unwrap();
         if !clean {
             // As a killed process leaves it: redb would repair it.
@@ -121,8 +121,8 @@ async fn a_newer_format_is_refused() {
             drop(database);
         }
         let error = refused(&path);
-        assert!(matches!(error, OpenError::Newer { found: 2, known: 1, .. }), "{error:?}");
-        assert!(error.to_string().ends_with("has format 2; this program reads up to 1"), "{error}");
+        assert!(matches!(error, OpenError::Newer { found: 3, known: 2, .. }), "{error:?}");
+        assert!(error.to_string().ends_with("has format 3; this program reads up to 2"), "{error}");
     }
 }
 
