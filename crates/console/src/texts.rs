@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use switchyard_dialect::{ParseLimits, Parsed, Statement, SyntaxError};
+use switchyard_dialect::{ParseLimits, Parsed, Statement, SyntaxError, parse_first, parse_template};
 
 /// So many texts are kept; when there are more, all are forgotten and the keeping begins anew.
 const TEXTS_MAX: usize = 256;
@@ -11,13 +11,26 @@ const TEXTS_MAX: usize = 256;
 /// A text of more bytes is not kept.
 const BYTES_MAX: usize = 4_096;
 
+/// Of a text with more statements none is held: each is read again when its turn comes.
+const STATEMENTS_HELD_MAX: usize = 64;
+
 /// The texts that all sessions of a member share. Only queries are kept: other statements change things, and may hold
 /// secrets.
 #[derive(Debug, Default)]
 pub(crate) struct Texts(Mutex<HashMap<Arc<str>, Text>>);
 
-/// A text and its statements, or what is wrong with it.
-type Read = Result<(Arc<str>, Arc<[Arc<Parsed>]>), SyntaxError>;
+/// A text that was read.
+#[derive(Debug, Clone)]
+pub(crate) struct Script {
+    pub(crate) source: Arc<str>,
+    /// How many statements it has.
+    pub(crate) count: usize,
+    /// All of them, or none if they are too many.
+    pub(crate) held: Option<Arc<[Arc<Parsed>]>>,
+}
+
+/// A text and its statements.
+type Known = (Arc<str>, Arc<[Arc<Parsed>]>);
 
 #[derive(Debug, Clone)]
 struct Text {
@@ -32,30 +45,37 @@ impl Texts {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn read(&self, text: &str, limits: ParseLimits) -> Read {
-        self.read_by(text, limits, || switchyard_dialect::parse_within(text, limits))
+    pub(crate) fn read(&self, text: &str, limits: ParseLimits) -> Result<Script, SyntaxError> {
+        if let Some((source, statements)) = self.known(text, limits) {
+            return Ok(Script { source, count: statements.len(), held: Some(statements) });
+        }
+        let (statements, count) = parse_first(text, limits, STATEMENTS_HELD_MAX)?;
+        if count > STATEMENTS_HELD_MAX {
+            return Ok(Script { source: text.into(), count, held: None });
+        }
+        let (source, statements) = self.keep(text, limits, statements);
+        Ok(Script { source, count, held: Some(statements) })
     }
 
-    /// The same for a statement that is to be prepared.
+    /// The same for a statement that is to be prepared: its text and it. Of several there are two.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn read_template(&self, text: &str, limits: ParseLimits) -> Read {
-        self.read_by(text, limits, || switchyard_dialect::parse_template(text, limits))
+    pub(crate) fn read_template(&self, text: &str, limits: ParseLimits) -> Result<Known, SyntaxError> {
+        match self.known(text, limits) {
+            Some(known) => Ok(known),
+            None => Ok(self.keep(text, limits, parse_template(text, limits)?)),
+        }
     }
 
     /// A text of one query without parameters means the same in both ways.
-    fn read_by(
-        &self,
-        text: &str,
-        limits: ParseLimits,
-        read: impl FnOnce() -> Result<Vec<Parsed>, SyntaxError>,
-    ) -> Read {
+    fn known(&self, text: &str, limits: ParseLimits) -> Option<Known> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(text).cloned();
-        if let Some(known) = known.filter(|known| known.limits == limits) {
-            return Ok((known.source, known.statements));
-        }
-        let statements: Arc<[Arc<Parsed>]> = read()?.into_iter().map(Arc::new).collect();
+        known.filter(|known| known.limits == limits).map(|known| (known.source, known.statements))
+    }
+
+    fn keep(&self, text: &str, limits: ParseLimits, statements: Vec<Parsed>) -> Known {
+        let statements: Arc<[Arc<Parsed>]> = statements.into_iter().map(Arc::new).collect();
         let source: Arc<str> = text.into();
         if let [statement] = &*statements
             && matches!(statement.statement, Statement::Sql(_))
@@ -69,7 +89,7 @@ impl Texts {
             }
             texts.insert(Arc::clone(&source), kept);
         }
-        Ok((source, statements))
+        (source, statements)
     }
 }
 
@@ -86,8 +106,8 @@ mod tests {
     #[test]
     fn a_query_is_read_once_and_within_its_limits() {
         let (texts, limits) = (Texts::default(), ParseLimits::default());
-        let (_, first) = texts.read("SELECT (1)", limits).unwrap();
-        let (_, again) = texts.read("SELECT (1)", limits).unwrap();
+        let held = |text: &str| texts.read(text, limits).unwrap().held.unwrap();
+        let (first, again) = (held("SELECT (1)"), held("SELECT (1)"));
         assert!(Arc::ptr_eq(&first, &again));
         let (_, template) = texts.read_template("SELECT (1)", limits).unwrap();
         assert!(Arc::ptr_eq(&first, &template));

@@ -58,26 +58,80 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>> {
 /// # Errors
 /// As [`parse`], and at what is more.
 pub fn parse_within(text: &str, limits: ParseLimits) -> Result<Vec<Parsed>> {
-    let limits = limits.safe();
-    check_length(text, limits.statement_bytes_max)?;
-    let mut lexer = Lexer::new(text);
-    let mut tokens = Vec::new();
-    let mut parsed = Vec::new();
-    let (mut counted, mut position, mut place) = (0, 1, Place::START);
-    loop {
-        let end = lexer.statement(&mut tokens)?;
-        if let (Some(first), Some(last)) = (tokens.first(), tokens.last()) {
-            let before = text.get(counted..first.start()).unwrap_or_default();
-            position += before.chars().count();
-            place = place.after(before);
-            counted = first.start();
-            let statement = statement(&mut Cursor::new(text, &tokens, end, place, limits))?;
-            let text = text.get(first.start()..last.end()).unwrap_or_default().to_owned();
-            parsed.push(Parsed { statement, text, position });
+    Statements::new(text, limits)?.collect()
+}
+
+/// Reads all statements of a text, and returns the first of them, at most `kept_max`, with the number of all. A tree
+/// takes a thousand times the memory of a short text: of many, none should be kept, and each read again when it is run.
+///
+/// # Errors
+/// As [`parse_within`].
+pub fn parse_first(text: &str, limits: ParseLimits, kept_max: usize) -> Result<(Vec<Parsed>, usize)> {
+    let mut statements = Statements::new(text, limits)?;
+    let mut kept = Vec::new();
+    let mut count = 0;
+    while let Some(parsed) = statements.next().transpose()? {
+        count += 1;
+        if kept.len() < kept_max {
+            kept.push(parsed);
         }
-        if end.kind == lexer::Kind::End {
-            return Ok(parsed);
+    }
+    Ok((kept, count))
+}
+
+/// The statements of a text, each read when it is asked for; empty ones are left out. Nothing comes after a mistake.
+#[derive(Debug)]
+pub struct Statements<'a> {
+    text: &'a str,
+    lexer: Lexer<'a>,
+    tokens: Vec<lexer::Token>,
+    limits: ParseLimits,
+    /// How many bytes `position` and `place` count.
+    counted: usize,
+    position: usize,
+    place: Place,
+    ended: bool,
+}
+
+impl<'a> Statements<'a> {
+    /// Before the first.
+    ///
+    /// # Errors
+    /// When the text is longer than the limits allow.
+    pub fn new(text: &'a str, limits: ParseLimits) -> Result<Self> {
+        let limits = limits.safe();
+        check_length(text, limits.statement_bytes_max)?;
+        let (lexer, tokens) = (Lexer::new(text), Vec::new());
+        Ok(Self { text, lexer, tokens, limits, counted: 0, position: 1, place: Place::START, ended: false })
+    }
+
+    /// Reads up to the next semicolon, and what is before it, if anything is.
+    fn read(&mut self) -> Result<Option<Parsed>> {
+        let end = self.lexer.statement(&mut self.tokens)?;
+        self.ended = end.kind == lexer::Kind::End;
+        let (Some(first), Some(last)) = (self.tokens.first(), self.tokens.last()) else { return Ok(None) };
+        let before = self.text.get(self.counted..first.start()).unwrap_or_default();
+        self.position += before.chars().count();
+        self.place = self.place.after(before);
+        self.counted = first.start();
+        let statement = statement(&mut Cursor::new(self.text, &self.tokens, end, self.place, self.limits))?;
+        let text = self.text.get(first.start()..last.end()).unwrap_or_default().to_owned();
+        Ok(Some(Parsed { statement, text, position: self.position }))
+    }
+}
+
+impl Iterator for Statements<'_> {
+    type Item = Result<Parsed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.ended {
+            let read = self.read();
+            self.ended |= read.is_err();
+            if let Some(read) = read.transpose() {
+                return Some(read);
+            }
         }
+        None
     }
 }
 

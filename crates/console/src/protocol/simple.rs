@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use switchyard_dialect::Parsed;
+use switchyard_dialect::{ParseLimits, Parsed, Statements};
+use switchyard_engine::ClientError;
 use switchyard_wire::answer;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -12,6 +13,7 @@ use super::line::Failure;
 use super::portal::Reading;
 use crate::encode::FieldFormat;
 use crate::session::Answer;
+use crate::texts::Script;
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
     pub(super) async fn query(&mut self, text: &[u8]) -> Result<(), Failure> {
@@ -30,15 +32,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Served<S> {
         let text = &*encoding.read(text)?;
         let limits = self.session.parse_limits();
         let read = self.session.console.texts.read(text, limits);
-        let (source, statements) = read.map_err(switchyard_engine::ClientError::from)?;
-        if statements.is_empty() {
+        let Script { source, count, held } = read.map_err(ClientError::from)?;
+        if count == 0 {
             answer::empty_query(&mut self.line.out);
         }
+        let Some(statements) = held else {
+            return self.run_many(&source, limits).await;
+        };
         for parsed in &*statements {
-            if statements.len() > 1 && !self.session.in_transaction() {
+            if count > 1 && !self.session.in_transaction() {
                 self.session.begin_implicit();
             }
             self.run_one(&source, parsed).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs a string of so many statements that only the one that runs is held.
+    async fn run_many(&mut self, source: &Arc<str>, limits: ParseLimits) -> Result<(), Failure> {
+        for parsed in Statements::new(source, limits).map_err(ClientError::from)? {
+            let parsed = parsed.map_err(ClientError::from)?;
+            if !self.session.in_transaction() {
+                self.session.begin_implicit();
+            }
+            self.run_one(source, &parsed).await?;
+            self.line.drain().await?;
         }
         Ok(())
     }

@@ -66,6 +66,7 @@ pub(crate) fn error_at(text: &str, offset: usize, kind: ErrorKind, message: impl
 }
 
 /// Walks over a text.
+#[derive(Debug)]
 pub(crate) struct Lexer<'a> {
     text: &'a str,
     bytes: &'a [u8],

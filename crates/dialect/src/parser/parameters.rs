@@ -42,16 +42,18 @@ pub fn bind(text: &str, values: &[Literal]) -> Result<String> {
     Ok(bound)
 }
 
-/// Reads a text that may have parameters: a statement of our own as if they were all NULL.
+/// Reads a text that may have parameters: a statement of our own as if they were all NULL. Of more than two statements,
+/// the first two are returned: no more than one can be prepared.
 ///
 /// # Errors
 /// As [`parse_within`](crate::parse_within).
 pub fn parse_template(text: &str, limits: ParseLimits) -> Result<Vec<Parsed>> {
-    let plain = super::parse_within(text, limits);
+    let two = |text: &str| super::parse_first(text, limits, 2).map(|(statements, _)| statements);
+    let plain = two(text);
     match parameter_count(text) {
         Ok(count @ 1..) => {
             let nothing = vec![Literal::Null; count];
-            let ours = bind(text, &nothing).and_then(|bound| super::parse_within(&bound, limits));
+            let ours = bind(text, &nothing).and_then(|bound| two(&bound));
             match ours {
                 Ok(statements) if !statements.iter().any(|one| one.statement.takes_values()) => Ok(statements),
                 _ => plain,

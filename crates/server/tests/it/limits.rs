@@ -40,10 +40,33 @@ pub fn trials() -> Vec<Trial> {
         crate::with_server("nonsense_after_login_is_survived", nonsense_after_login_is_survived),
         crate::with_server("a_deeply_nested_statement_is_refused", a_deeply_nested_statement_is_refused),
         crate::with_server("limits_of_statements_are_named_in_what_is_refused", limits_of_statements),
+        crate::with_server("a_string_of_many_statements_is_not_held", a_string_of_many_statements),
         crate::trial("limits_of_connections_are_named_in_what_is_refused", limits_of_connections),
         crate::trial("the_limit_on_login_time_is_named_to_who_is_too_slow", limit_of_login_time),
         crate::with_server("each_limit_of_the_catalog_says_so", limits_of_the_catalog),
     ]
+}
+
+/// A tree takes a thousand times the memory of a short statement: no more of them are held than the one that runs.
+fn a_string_of_many_statements(server: &Server) -> anyhow::Result<()> {
+    let mut client = server.admin()?;
+    let before = server.resident_kib()?;
+    // All of it is read before the first is run, which fails.
+    let text = format!("SELECT 1/0;{}", "select 1;".repeat(50_000));
+    let outcome = client.run(&text, Protocol::Simple)?;
+    ensure!(outcome.code() == Some("22012") && outcome.answers.is_empty(), "{outcome:?}");
+    let grown_kib = server.resident_kib()?.saturating_sub(before);
+    ensure!(grown_kib < 100 << 10, "{grown_kib} KiB for a text of {} bytes", text.len());
+    // Nothing runs when the last is wrong, or stays when one fails.
+    let text = format!("CREATE SUBCLUSTER early;{}SELEC", "select 1;".repeat(200));
+    ensure!(client.run(&text, Protocol::Simple)?.code() == Some("42601"));
+    let text = format!("CREATE SUBCLUSTER early;{}SELECT 1/0", "select 1;".repeat(200));
+    let outcome = client.run(&text, Protocol::Simple)?;
+    ensure!(outcome.code() == Some("22012") && outcome.answers.len() == 201, "{outcome:?}");
+    ensure!(client.query("SELECT 1 FROM subclusters WHERE subcluster_name = 'early'")?.is_empty());
+    let outcome = client.run(&"SHOW workload;".repeat(300), Protocol::Simple)?;
+    ensure!(outcome.error.is_none() && outcome.answers.len() == 300, "{outcome:?}");
+    Ok(())
 }
 
 fn a_query_ends_at_its_time_limit(server: &Server) -> anyhow::Result<()> {
