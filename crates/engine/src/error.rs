@@ -54,6 +54,7 @@ states! {
     InvalidGrantOperation = "0LP01",
     DependentPrivileges = "2BP01",
     InvalidCatalogName = "3D000",
+    InvalidSchemaName = "3F000",
     InvalidSavepoint = "3B001",
     SerializationFailure = "40001",
     DeadlockDetected = "40P01",

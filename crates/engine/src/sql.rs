@@ -8,6 +8,7 @@ mod bounded;
 mod calls;
 mod catalog_functions;
 mod cells;
+mod chains;
 mod common;
 mod constants;
 mod convert;
@@ -38,6 +39,7 @@ mod row_values;
 mod session_functions;
 mod set_functions;
 mod subquery;
+mod typed;
 mod wide;
 mod widths;
 
@@ -316,9 +318,12 @@ impl Engine {
         })
     }
 
-    async fn plan(&self, statement: &Statement) -> Result<LogicalPlan, QueryError> {
+    /// The plan of a statement whose parameters have these types, from `$1` on, where they are known.
+    async fn plan(&self, statement: &Statement, kinds: &[Option<PgType>]) -> Result<LogicalPlan, QueryError> {
         guard::check(statement, self.limits.depth_max)?;
-        let mut statement = guard::rewrite(statement.clone())?;
+        let mut statement = statement.clone();
+        typed::cast_parameters(&mut statement, kinds);
+        let mut statement = guard::rewrite(statement)?;
         let state = self.context().state();
         let planned = state.statement_to_plan(DataFusionStatement::Statement(Box::new(statement.clone()))).await;
         let plan = match planned {
@@ -343,7 +348,7 @@ impl Engine {
     async fn located(&self, error: QueryError, statement: &Statement) -> QueryError {
         if let (None, Some(Subject::Literal(text))) = (error.location, error.subject.as_deref()) {
             for (place, marked) in places::marked(statement, text) {
-                if let Err(other) = self.plan(&marked).await
+                if let Err(other) = self.plan(&marked, &[]).await
                     && places::is_alike(&other.message, &error.message)
                 {
                     return QueryError { location: Some((place.line, place.column)), ..error };
@@ -354,13 +359,16 @@ impl Engine {
     }
 
     async fn describe(&self, statement: &Statement, declared: &[Option<PgType>]) -> Result<Described, QueryError> {
-        let plan = self.plan(statement).await?;
         let declared = guard::with_row_counts(statement, declared);
         let declared = set_functions::with_arguments(statement, &declared);
+        let mut plan = self.plan(statement, &declared).await?;
         let parameters = parameters::types(&plan, &declared)?;
-        // Planned again with values, since the type of `$1` itself is known only then.
-        let values: Vec<_> = parameters.iter().map(|kind| cells::null_of(*kind)).collect();
-        let plan = if values.is_empty() { plan } else { plan.with_param_values(values)? };
+        if !parameters.is_empty() {
+            // Planned again with types and values, as it is when it runs: only then the type of `$1` itself is known.
+            let kinds: Vec<_> = parameters.iter().copied().map(Some).collect();
+            let values: Vec<_> = parameters.iter().map(|kind| cells::null_of(*kind)).collect();
+            plan = self.plan(statement, &kinds).await?.with_param_values(values)?;
+        }
         Ok(Described { parameters, columns: self.columns(statement, plan)?.into() })
     }
 
@@ -373,7 +381,8 @@ impl Engine {
     }
 
     async fn plan_to_execute(&self, statement: &Statement, parameters: &[Parameter]) -> Result<Planned, QueryError> {
-        let plan = self.plan(statement).await?;
+        let kinds: Vec<_> = parameters.iter().map(|parameter| Some(parameter.kind)).collect();
+        let plan = self.plan(statement, &kinds).await?;
         let keep = parameters.is_empty() && is_repeatable(&plan)?;
         let plan = if parameters.is_empty() {
             plan

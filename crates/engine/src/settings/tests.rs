@@ -58,7 +58,7 @@ fn values_are_read_as_postgresql_does() {
         ("TimeZone", "Europe/Berlin", Ok("Europe/Berlin")),
         ("TimeZone", "utc", Ok("UTC")),
         ("TimeZone", "GMT-02:00", Ok("+02:00")),
-        ("TimeZone", "+05:30", Ok("+05:30")),
+        ("TimeZone", "+05:30", Ok("-05:30")),
         ("TimeZone", "Middle/Earth", Err("invalid value for parameter \"TimeZone\": \"Middle/Earth\"")),
         (
             "standard_conforming_strings",

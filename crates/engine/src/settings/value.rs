@@ -198,7 +198,13 @@ pub(super) fn time_zone(text: &str) -> Result<String, Option<&'static str>> {
     if UTC.contains(&text.to_ascii_lowercase().as_str()) {
         return Ok(if text.eq_ignore_ascii_case("gmt") { "GMT" } else { "UTC" }.to_owned());
     }
-    let zone = posix_offset(text).unwrap_or_else(|| text.to_owned());
+    // A number is hours to the east; anything else that begins with a sign is POSIX's, which counts to the west.
+    let westwards = text.contains(':') && text.starts_with(['+', '-']);
+    let zone = match westwards {
+        true => posix_offset(&format!("UTC{text}")),
+        false => posix_offset(text),
+    };
+    let zone = zone.unwrap_or_else(|| text.to_owned());
     if zone.parse::<Tz>().is_ok() {
         return Ok(zone);
     }

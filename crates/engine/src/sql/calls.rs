@@ -12,7 +12,7 @@ use super::convert::Convert;
 use super::error::QueryError;
 use super::kinds::{is_text, name_of};
 use super::places::Subject;
-use super::widths::{Result, Typer, cast, field_of, is_unknown, rounded};
+use super::widths::{Result, Typer, cast, field_of, is_address, is_unknown, rounded};
 use crate::error::SqlState;
 
 /// Functions whose first argument is a text, never a number that would be printed first.
@@ -63,6 +63,10 @@ pub(super) fn typed(mut call: ScalarFunction, schema: &DFSchema, typer: &Typer<'
         return Err(unknown(&name, &kinds));
     }
     match name.as_str() {
+        "greatest" | "least" if kinds.iter().any(is_address) => return Err(of_addresses(name, &kinds)),
+        "log" | "log10" | "log2" | "ln" => {
+            call.args = call.args.into_iter().zip(&kinds).map(|(value, kind)| inexact(value, kind)).collect();
+        }
         "coalesce" | "greatest" | "least" => {
             let shared = common::shared(&call.args, schema);
             call.args = common::matched(call.args, &name.to_uppercase(), schema, typer)?;
@@ -91,7 +95,8 @@ pub(super) fn typed(mut call: ScalarFunction, schema: &DFSchema, typer: &Typer<'
             let items = shared.map(|item| super::kinds::array_of(&item));
             return Ok(common::called(Expr::ScalarFunction(call), items));
         }
-        "concat" | "concat_ws" => call.args = printed(call.args, &kinds, typer),
+        "||" | "json_build_object" | "json_build_array" | "jsonb_build_object" | "jsonb_build_array" | "concat"
+        | "concat_ws" | "format" => call.args = as_texts(&name, call.args, &kinds, typer),
         "array_length" | "cardinality" | "array_position" | "array_ndims" => {
             return Ok(cast(Expr::ScalarFunction(call), DataType::Int32));
         }
@@ -144,6 +149,32 @@ fn unknown(name: &str, kinds: &[Field]) -> datafusion::error::DataFusionError {
         .external()
 }
 
+/// Values that become parts of a text, or of JSON.
+fn as_texts(name: &str, values: Vec<Expr>, kinds: &[Field], typer: &Typer<'_>) -> Vec<Expr> {
+    let part = |(value, kind)| match name {
+        "||" => typer.beside_text(value, kind),
+        _ => in_json(value, kind, typer),
+    };
+    match name {
+        "concat" | "concat_ws" | "format" => printed(values, kinds, typer),
+        _ => values.into_iter().zip(kinds).map(part).collect(),
+    }
+}
+
+/// The planner's logarithms of exact numbers have too few digits.
+fn inexact(value: Expr, kind: &Field) -> Expr {
+    if kind.data_type().is_decimal() { cast(value, DataType::Float64) } else { value }
+}
+
+/// Addresses do not come in the order of their texts.
+fn of_addresses(name: String, kinds: &[Field]) -> datafusion::error::DataFusionError {
+    let message = format!("{name} of type {} is not supported", kinds.first().map_or_else(String::new, name_of));
+    QueryError::new(SqlState::FeatureNotSupported, message)
+        .hinting("ORDER BY it, with LIMIT 1, gives the same.")
+        .about(Subject::Function(name))
+        .external()
+}
+
 /// Arguments as their types print them; a truth is `t` or `f` there.
 fn printed(arguments: Vec<Expr>, kinds: &[Field], typer: &Typer<'_>) -> Vec<Expr> {
     let text = Field::new("", DataType::Utf8, true);
@@ -159,6 +190,23 @@ fn printed(arguments: Vec<Expr>, kinds: &[Field], typer: &Typer<'_>) -> Vec<Expr
             _ => Convert::of(argument, kind, &text, typer.current),
         })
         .collect()
+}
+
+/// A value as JSON has it: a moment with a `T` before its time, and minutes in the distance of its zone.
+fn in_json(value: Expr, kind: &Field, typer: &Typer<'_>) -> Expr {
+    let text = |value: Expr| Convert::of(value, kind, &Field::new("", DataType::Utf8, true), typer.current);
+    let literal = |text: &str| Expr::Literal(ScalarValue::Utf8(Some(text.to_owned())), None);
+    let replaced = |value: Expr, from: &str, to: &str| {
+        datafusion::functions::regex::expr_fn::regexp_replace(value, literal(from), literal(to), None)
+    };
+    match kind.data_type() {
+        DataType::Interval(_) | DataType::Duration(_) | DataType::Date32 | DataType::Time64(_) => text(value),
+        DataType::Timestamp(_, zone) => {
+            let moment = replaced(text(value), " ", "T");
+            if zone.is_some() { replaced(moment, "([+-][0-9][0-9])$", "\\1:00") } else { moment }
+        }
+        _ => value,
+    }
 }
 
 /// Rounding: a float to the next even number, a decimal to as many digits as it is told.

@@ -67,8 +67,22 @@ fn common(kinds: &[(Field, bool)], what: &str, subject: impl Fn(usize) -> Option
 pub(super) fn matched(expressions: Vec<Expr>, what: &str, schema: &DFSchema, typer: &Typer<'_>) -> Result<Vec<Expr>> {
     let kinds = expressions.iter().map(|one| Ok((field_of(one, schema)?, is_unknown(one)))).collect::<Result<Vec<_>>>();
     let Ok(kinds) = kinds else { return Ok(expressions) };
-    let read = common(&kinds, what, |index| expressions.get(index).and_then(Subject::of))?;
-    Ok(expressions.into_iter().map(|one| typer.beside(one, read.as_ref())).collect())
+    let mut read = common(&kinds, what, |index| expressions.get(index).and_then(Subject::of))?;
+    let float = as_float(&kinds);
+    if float {
+        read = Some(Field::new("", DataType::Float64, true));
+    }
+    let one = |(one, (kind, unknown)): (Expr, &(Field, bool))| {
+        let number = float && !unknown && kind.data_type().is_numeric();
+        if number { cast(one, DataType::Float64) } else { typer.beside(one, read.as_ref()) }
+    };
+    Ok(expressions.into_iter().zip(&kinds).map(one).collect())
+}
+
+/// Whether exact numbers meet others, of which the exactness is given up.
+fn as_float(kinds: &[(Field, bool)]) -> bool {
+    let any = |test: fn(&DataType) -> bool| kinds.iter().any(|(kind, unknown)| !unknown && test(kind.data_type()));
+    any(DataType::is_floating) && any(DataType::is_decimal)
 }
 
 /// The type that all of these texts have by its name, where it is not `text`; literals in quotes take that of the others.
@@ -149,7 +163,7 @@ pub(super) fn union_inputs(inputs: Vec<Arc<LogicalPlan>>, typer: &Typer<'_>) -> 
             .collect();
         let subject = |index: usize| inputs.get(index).and_then(|input| written(input, place)).and_then(Subject::of);
         read.push(common(&kinds, "UNION", subject)?);
-        mixed.push(mixed_scale(&kinds));
+        mixed.push(if as_float(&kinds) { Some(DataType::Float64) } else { mixed_scale(&kinds) });
     }
     let inputs = inputs.into_iter().map(|input| {
         let wanted = |place: usize| read.get(place).cloned().flatten().filter(|_| is_unknown_column(&input, place));

@@ -195,7 +195,13 @@ fn not_implemented(text: &str) -> QueryError {
     if let Some((_, name)) = text.split_once("Unsupported SQL type ") {
         return undefined_type(name);
     }
-    if text.contains("Physical plan does not support") {
+    // A number of more digits, before or behind the point, than the planner's exact ones have.
+    if text.contains("decimal scale") || text.contains("decimal precision") {
+        return QueryError::new(SqlState::NumberOutOfRange, "value out of range");
+    }
+    // Trees are shown to nobody.
+    let tree = text.contains(" { ") || text.contains("({") || text.contains(": [");
+    if tree || text.contains("Physical plan does not support") {
         return QueryError::new(SqlState::FeatureNotSupported, "this form of query is not supported");
     }
     QueryError::new(SqlState::FeatureNotSupported, sentence(text))
@@ -309,7 +315,7 @@ const NOT_HERE: [&str; 12] = [
 ];
 
 /// What can be called, but not like this; or what nobody knows.
-fn invalid_function(name: &str) -> QueryError {
+pub(super) fn invalid_function(name: &str) -> QueryError {
     match MetaFunction::named(name) {
         Some(function) => QueryError {
             hint: Some("Its arguments must be literals, and nothing may stand beside it.".to_owned()),
@@ -331,7 +337,7 @@ fn invalid_function(name: &str) -> QueryError {
                 .about(Subject::Function(name.to_owned()))
         }
         None => QueryError {
-            hint: crate::nearest(name, MetaFunction::ALL.iter().map(|function| function.name()))
+            hint: crate::nearest(name, crate::tables::pg_catalog::functions().iter().map(|function| function.name))
                 .map(|near| format!("Perhaps you meant the function {near}.")),
             ..QueryError::new(SqlState::UndefinedFunction, format!("function {name} does not exist"))
         }

@@ -193,6 +193,14 @@ fn check_size(query: &Query, depth_max: u64) -> Result<(), QueryError> {
         QueryError::new(SqlState::StatementTooComplex, message)
             .hinting(format!("The setting parse_depth_max is {depth_max}."))
     };
+    let mut count = 0usize;
+    let _: ControlFlow<()> = query.visit(&mut Counted(&mut count));
+    if count > LISTED_MAX {
+        return Err(QueryError::new(
+            SqlState::StatementTooComplex,
+            format!("VALUES and WITH of a query have more than {LISTED_MAX} rows and queries"),
+        ));
+    }
     let mut sizes = Sizes::default();
     let _: ControlFlow<()> = query.visit(&mut sizes);
     if sizes.depth_max > chain_max {
@@ -204,6 +212,23 @@ fn check_size(query: &Query, depth_max: u64) -> Result<(), QueryError> {
         )));
     }
     Ok(())
+}
+
+/// How many rows of VALUES and queries of WITH a query may have: each is planned by itself, in which nothing stops it.
+const LISTED_MAX: usize = 10_000;
+
+/// Counts them; a query of WITH is planned with the square of their number.
+struct Counted<'a>(&'a mut usize);
+
+impl Visitor for Counted<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        let rows = if let SetExpr::Values(values) = query.body.as_ref() { values.rows.len() } else { 0 };
+        let queries = query.with.as_ref().map_or(0, |with| with.cte_tables.len());
+        *self.0 = self.0.saturating_add(rows).saturating_add(queries.saturating_mul(20));
+        if *self.0 > LISTED_MAX { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }
 
 /// WITH queries by name, with the table references each stands for, and over how many steps it refers to others.

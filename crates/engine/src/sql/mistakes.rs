@@ -15,6 +15,8 @@ use super::error::QueryError;
 use super::guard::last_part;
 use super::places::Subject;
 use crate::error::SqlState;
+use crate::tables::SCHEMAS;
+use crate::tables::pg_catalog::functions;
 
 type Found = ControlFlow<QueryError>;
 
@@ -105,6 +107,14 @@ impl Visitor for Mistakes {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> Found {
+        if let TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } = factor
+            && let [part] = name.0.as_slice()
+            && let Some(ident) = part.as_ident().filter(|ident| ident.value.eq_ignore_ascii_case("range"))
+        {
+            let error = super::error::invalid_function("range");
+            let location = at(ident.span, SqlState::UndefinedFunction, "").location;
+            return ControlFlow::Break(QueryError { location, ..error });
+        }
         if let TableFactor::Table { name, .. } = factor
             && let Some(ident) = name.0.first().and_then(|part| part.as_ident())
             && ident.quote_style.is_none()
@@ -266,8 +276,13 @@ fn sources(from: &TableWithJoins, names: &mut BTreeSet<String>) -> Found {
             | JoinOperator::FullOuter(constraint) => constraint,
             _ => continue,
         };
-        if let JoinConstraint::On(condition) = constraint {
-            plain(condition, "JOIN conditions")?;
+        match constraint {
+            JoinConstraint::On(condition) => plain(condition, "JOIN conditions")?,
+            JoinConstraint::None => {
+                let error = at(Span::empty(), SqlState::SyntaxError, "a join needs ON or USING");
+                return ControlFlow::Break(error.hinting("Every row with every other is CROSS JOIN."));
+            }
+            _ => {}
         }
     }
     ControlFlow::Continue(())
@@ -413,6 +428,76 @@ impl Visitor for Calls {
     }
 }
 
+/// What PostgreSQL's grammar knows, and its catalog does not.
+const OF_GRAMMAR: [&str; 22] = [
+    "array",
+    "ceiling",
+    "coalesce",
+    "current_date",
+    "current_role",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "extract",
+    "floor",
+    "greatest",
+    "grouping",
+    "least",
+    "localtime",
+    "localtimestamp",
+    "nullif",
+    "row",
+    "session_user",
+    "trim",
+    "unnest",
+    "user",
+    "within",
+];
+
+/// PostgreSQL's functions that work with some of their arguments, or are not in `pg_catalog`.
+const BESIDE: [&str; 19] = [
+    "_pg_expandarray",
+    "array_append",
+    "array_cat",
+    "array_position",
+    "array_positions",
+    "array_prepend",
+    "array_remove",
+    "array_replace",
+    "decode",
+    "encode",
+    "factorial",
+    "make_time",
+    "network_sub",
+    "network_subeq",
+    "network_sup",
+    "network_supeq",
+    "percentile_cont",
+    "regexp_count",
+    "regexp_instr",
+];
+
+/// Refuses what the planner would find though PostgreSQL, and the dialect, have no such function or schema.
+fn is_there(function: &Function, name: &str) -> Found {
+    let span = function.name.span();
+    let schema = match function.name.0.as_slice() {
+        [.., schema, _] => schema.as_ident().map(|ident| ident.value.to_lowercase()),
+        _ => None,
+    };
+    if let Some(schema) = schema.filter(|schema| !SCHEMAS.contains(&schema.as_str())) {
+        let message = format!("schema \"{schema}\" does not exist");
+        return ControlFlow::Break(at(span, SqlState::InvalidSchemaName, message));
+    }
+    let known = [&OF_GRAMMAR[..], &BESIDE, AGGREGATES, &WINDOW_ONLY].iter().any(|names| names.contains(&name));
+    if known || functions().iter().any(|own| own.name.eq_ignore_ascii_case(name)) {
+        return ControlFlow::Continue(());
+    }
+    ControlFlow::Break(QueryError {
+        location: at(span, SqlState::UndefinedFunction, "").location,
+        ..super::error::invalid_function(name)
+    })
+}
+
 fn is_aggregate(function: &Function) -> bool {
     let name = last_part(&function.name).unwrap_or_default().to_lowercase();
     AGGREGATES.contains(&name.as_str())
@@ -421,6 +506,7 @@ fn is_aggregate(function: &Function) -> bool {
 fn call(function: &Function) -> Found {
     let span = function.name.span();
     let name = last_part(&function.name).unwrap_or_default().to_lowercase();
+    is_there(function, &name)?;
     if function.over.is_none() && WINDOW_ONLY.contains(&name.as_str()) {
         let message = format!("window function {name} requires an OVER clause");
         return ControlFlow::Break(at(span, SqlState::WrongObjectType, message));
@@ -432,6 +518,10 @@ fn call(function: &Function) -> Found {
     let star = list.args.iter().any(|argument| {
         matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Wildcard | FunctionArgExpr::QualifiedWildcard(_)))
     });
+    if name == "count" && list.args.is_empty() {
+        let message = "count(*) must be used to call a parameterless aggregate function";
+        return ControlFlow::Break(at(span, SqlState::WrongObjectType, message));
+    }
     if star && list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
         return ControlFlow::Break(at(span, SqlState::SyntaxError, "syntax error at or near \"*\""));
     }

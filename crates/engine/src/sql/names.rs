@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use datafusion::common::DFSchema;
 use sqlparser::ast::{
-    Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TrimWhereField,
+    DataType, Expr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, TrimWhereField,
 };
 
 use super::OutputColumn;
@@ -158,6 +158,9 @@ fn named_by_type(expression: &Expr) -> bool {
 /// PostgreSQL's own name of a type, which a cast without a better name is called.
 fn type_name(written: &str) -> String {
     let word = written.to_lowercase();
+    if let Some(kind) = super::rewrite::binary_digits(&word) {
+        return if kind == DataType::Real { "float4" } else { "float8" }.to_owned();
+    }
     let word = word.split(['(', '[']).next().unwrap_or_default().trim();
     let quoted = word.starts_with('"');
     let word = word.trim_matches('"');
@@ -168,7 +171,7 @@ fn type_name(written: &str) -> String {
         "bigint" => "int8",
         "smallint" => "int2",
         "boolean" => "bool",
-        "double precision" | "double" => "float8",
+        "double precision" | "double" | "float" => "float8",
         "real" => "float4",
         "varchar" | "character varying" => "varchar",
         "decimal" | "dec" => "numeric",

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Ident, OrderByKind, Query, SelectItem, SetExpr, visit_expressions};
+use sqlparser::ast::{Expr, GroupByExpr, Ident, OrderByKind, Query, SelectItem, SetExpr, Value, visit_expressions};
 
 use super::error::QueryError;
 use crate::error::SqlState;
@@ -81,6 +81,31 @@ fn clashing(query: &Query) -> Vec<String> {
         _ => None,
     };
     select.projection.iter().filter_map(clashes).collect()
+}
+
+/// `GROUP BY x ORDER BY 1`, where the first column is an expression: the planner would look for it among the groups. It
+/// is named, and what is ordered by is that name; the client sees the name that the statement as it was written gives.
+pub(super) fn name_places(query: &mut Query) {
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    let Some(OrderByKind::Expressions(items)) = query.order_by.as_mut().map(|order| &mut order.kind) else { return };
+    let grouped = !matches!(&select.group_by, GroupByExpr::Expressions(groups, _) if groups.is_empty());
+    if !grouped {
+        return;
+    }
+    for item in items {
+        let Expr::Value(value) = &item.expr else { continue };
+        let Value::Number(number, _) = &value.value else { continue };
+        let place = number.to_string().parse::<usize>().ok().and_then(|place| place.checked_sub(1));
+        let Some(output) = place.and_then(|place| select.projection.get_mut(place)) else { continue };
+        if let SelectItem::UnnamedExpr(expression) = output
+            && !matches!(expression, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
+        {
+            let alias = Ident::with_quote('"', format!("?place {number}?"));
+            let expr = std::mem::replace(expression, Expr::value(Value::Null));
+            *output = SelectItem::ExprWithAlias { expr, alias: alias.clone() };
+            item.expr = Expr::Identifier(alias);
+        }
+    }
 }
 
 fn folded(ident: &Ident) -> String {

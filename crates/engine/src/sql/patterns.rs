@@ -9,22 +9,22 @@ use crate::error::SqlState;
 /// The function that does with a pattern what [`like`] does with one that is known before.
 pub(super) const LIKE_PATTERN: &str = "__like_pattern";
 
+/// The longest LIKE pattern: what it is made into takes some thousand times its memory, and its length in steps for each
+/// character of a text, in which nothing stops it.
+const LIKE_BYTES_MAX: usize = 4_096;
+
 type Result<T> = std::result::Result<T, QueryError>;
 
 /// Rewrites one expression; those within it come by themselves.
 pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
     match expression {
         Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
-            let Some(escape) = escape_char.take() else { return Ok(()) };
-            let escape = escape_of(&escape)?;
-            if escape == Some('\\') {
-                return Ok(());
-            }
-            let taken = std::mem::replace(pattern.as_mut(), text(String::new()));
-            **pattern = match literal(&taken) {
-                Some(written) => text(like(&written, escape)?),
-                None => call(LIKE_PATTERN, vec![taken, text(escape.map(String::from).unwrap_or_default())]),
+            let escape = match escape_char.take() {
+                Some(escape) => escape_of(&escape)?,
+                None => Some('\\'),
             };
+            let taken = std::mem::replace(pattern.as_mut(), text(String::new()));
+            **pattern = like_pattern(taken, escape)?;
             Ok(())
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
@@ -44,6 +44,17 @@ pub(super) fn rewrite(expression: &mut Expr) -> Result<()> {
             Ok(())
         }
         _ => Ok(()),
+    }
+}
+
+/// What stands for a LIKE pattern: it has a backslash for its escape character, and is not too long.
+///
+/// # Errors
+/// When it is, or ends with its escape character.
+pub(super) fn like_pattern(pattern: Expr, escape: Option<char>) -> Result<Expr> {
+    match literal(&pattern) {
+        Some(written) => Ok(text(like(&written, escape)?)),
+        None => Ok(call(LIKE_PATTERN, vec![pattern, text(escape.map(String::from).unwrap_or_default())])),
     }
 }
 
@@ -78,6 +89,10 @@ fn escape_of(escape: &ValueWithSpan) -> Result<Option<char>> {
 
 /// A LIKE pattern with a backslash for its escape character.
 pub(super) fn like(pattern: &str, escape: Option<char>) -> Result<String> {
+    if pattern.len() > LIKE_BYTES_MAX {
+        let message = format!("LIKE pattern is too long: {} bytes of {LIKE_BYTES_MAX}", pattern.len());
+        return Err(QueryError::new(SqlState::ProgramLimitExceeded, message));
+    }
     let mut written = String::new();
     let mut characters = pattern.chars();
     while let Some(character) = characters.next() {

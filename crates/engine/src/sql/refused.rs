@@ -56,6 +56,13 @@ impl Visitor for Refused {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> Found {
+        match factor {
+            TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. } => {
+                not_supported(factor.span(), "TABLESAMPLE")?;
+            }
+            TableFactor::Derived { alias: None, subquery, .. } => unnamed(subquery)?,
+            _ => {}
+        }
         if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
             for join in &table_with_joins.joins {
                 merged(&join.join_operator, join.relation.span())?;
@@ -67,7 +74,10 @@ impl Visitor for Refused {
     fn pre_visit_expr(&mut self, expression: &Expr) -> Found {
         match expression {
             Expr::Collate { expr, collation } => collated(collation, expr.span()),
-            Expr::Cast { data_type, .. } => padded(data_type, expression.span()),
+            Expr::Cast { expr, data_type, .. } => {
+                empty_length(data_type, expr.span())?;
+                padded(data_type, expression.span())
+            }
             Expr::TypedString(typed) => padded(&typed.data_type, typed.value.span),
             Expr::Array(array) if array.elem.iter().any(is_array) => {
                 not_supported(expression.span(), "an array of more than one dimension")
@@ -78,6 +88,15 @@ impl Visitor for Refused {
             _ => ControlFlow::Continue(()),
         }
     }
+}
+
+/// `FROM (SELECT ...)` needs a name.
+fn unnamed(subquery: &Query) -> Found {
+    let what = if matches!(subquery.body.as_ref(), SetExpr::Values(_)) { "VALUES" } else { "subquery" };
+    let example = if what == "VALUES" { "VALUES ..." } else { "SELECT ..." };
+    let error = at(subquery.span(), SqlState::SyntaxError, format!("{what} in FROM must have an alias"));
+    let error = error.about(super::places::Subject::Before("(".to_owned()));
+    ControlFlow::Break(error.hinting(format!("For example, FROM ({example}) [AS] foo.")))
 }
 
 fn not_supported(span: Span, what: &str) -> Found {
@@ -134,6 +153,20 @@ fn collated(name: &ObjectName, span: Span) -> Found {
     }
     let message = format!("collation \"{own}\" for encoding \"UTF8\" does not exist");
     ControlFlow::Break(behind(span, "COLLATE", SqlState::UndefinedObject, message))
+}
+
+/// A text of no length, cast from what is at this place.
+fn empty_length(data_type: &DataType, span: Span) -> Found {
+    let (word, length) = match data_type {
+        DataType::Varchar(Some(length)) => ("varchar", length),
+        DataType::CharacterVarying(Some(length)) => ("character", length),
+        _ => return ControlFlow::Continue(()),
+    };
+    if !matches!(length, CharacterLength::IntegerLength { length: 0, .. }) {
+        return ControlFlow::Continue(());
+    }
+    let message = "length for type varchar must be at least 1";
+    ControlFlow::Break(behind(span, word, SqlState::InvalidParameterValue, message))
 }
 
 /// `char(n)` is filled up with blanks that most of its operators do not see.

@@ -5,11 +5,12 @@ use std::iter::Peekable;
 use std::ops::ControlFlow;
 use std::str::Chars;
 
+use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, Query, Select, SelectItem, SetExpr,
-    Statement, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, UnaryOperator, Value, VisitMut,
-    VisitorMut, visit_expressions, visit_expressions_mut,
+    Array, ArrayElemTypeDef, BinaryOperator, CaseWhen, CastKind, DataType, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident, Interval, LimitClause, ObjectName, Query, Select,
+    SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, UnaryOperator,
+    Value, VisitMut, VisitorMut, visit_expressions, visit_expressions_mut,
 };
 
 use super::session_functions::CURRENT_SETTING;
@@ -70,11 +71,20 @@ struct Rewriter;
 impl VisitorMut for Rewriter {
     type Break = ();
 
+    fn pre_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
+        super::chains::balance(expression);
+        ControlFlow::Continue(())
+    }
+
     fn post_visit_expr(&mut self, expression: &mut Expr) -> ControlFlow<()> {
         let taken = std::mem::replace(expression, Expr::Value(Value::Null.into()));
         *expression = match taken {
             Expr::Collate { expr, .. } => *expr,
             Expr::Interval(interval) => interval_cast(interval),
+            Expr::Substring { expr, substring_from: Some(pattern), substring_for: None, .. } if is_text(&pattern) => {
+                let found = call("regexp_match", vec![*expr, *pattern]);
+                call("array_element", vec![found, Expr::value(Value::Number("1".to_owned(), false))])
+            }
             Expr::AtTimeZone { timestamp, time_zone } => call("timezone", vec![*time_zone, *timestamp]),
             Expr::Cast { kind, expr, data_type, array, format } => cast(kind, *expr, data_type, array, format),
             Expr::BinaryOp { left, op, right } => binary(*left, op, *right),
@@ -107,6 +117,7 @@ impl VisitorMut for Rewriter {
         if let SetExpr::Values(values) = query.body.as_mut() {
             super::row_values::cast_alike(values);
         }
+        super::order::name_places(query);
         ControlFlow::Continue(())
     }
 
@@ -117,6 +128,9 @@ impl VisitorMut for Rewriter {
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Derived { subquery, .. } = factor {
+            keep_order(subquery);
+        }
         plain_function(factor);
         let counted = ordinality(factor);
         set_as_table(factor);
@@ -226,11 +240,18 @@ fn plain_type(name: &str) -> Option<DataType> {
         "int8" | "bigint" => DataType::BigInt(None),
         "bool" | "boolean" => DataType::Boolean,
         "float4" => DataType::Real,
-        "float8" => DataType::DoublePrecision,
+        "float8" | "float" => DataType::DoublePrecision,
+        _ if name.starts_with("float(") => return binary_digits(name),
         "int2vector" => DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(DataType::SmallInt(None)), None)),
         "oidvector" => DataType::Array(ArrayElemTypeDef::SquareBracket(Box::new(DataType::IntUnsigned(None)), None)),
         _ => return None,
     })
+}
+
+/// `float(n)` is the type that has so many binary digits.
+pub(super) fn binary_digits(name: &str) -> Option<DataType> {
+    let digits: u32 = name.strip_prefix("float(")?.strip_suffix(')')?.parse().ok()?;
+    Some(if digits <= 24 { DataType::Real } else { DataType::DoublePrecision })
 }
 
 fn named_type(name: &str) -> DataType {
@@ -361,7 +382,15 @@ fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     if let Some(function) = network_shift(&op, &left, &right) {
         return call(function, vec![left, right]);
     }
-    let (left, right) = if op == BinaryOperator::StringConcat { (shown(left), shown(right)) } else { (left, right) };
+    let (left, right) = match op {
+        BinaryOperator::StringConcat if is_parameter(&left) && is_parameter(&right) => (text(left), text(right)),
+        BinaryOperator::StringConcat => (shown(left), shown(right)),
+        BinaryOperator::PGLikeMatch
+        | BinaryOperator::PGNotLikeMatch
+        | BinaryOperator::PGILikeMatch
+        | BinaryOperator::PGNotILikeMatch => (left, bounded_pattern(right)),
+        _ => (left, right),
+    };
     match right {
         // `a ^ -b ^ c` is read as `a ^ -(b ^ c)`, which is `a ^ (-b ^ c)` now.
         Expr::BinaryOp { left: first, op: BinaryOperator::PGExp, right: last }
@@ -371,6 +400,28 @@ fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
         }
         right => Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) },
     }
+}
+
+fn bounded_pattern(pattern: Expr) -> Expr {
+    // A literal that is none fails when it is matched.
+    super::patterns::like_pattern(pattern.clone(), Some('\\')).unwrap_or_else(|_| {
+        let escape = Expr::value(Value::SingleQuotedString("\\".to_owned()));
+        call(super::patterns::LIKE_PATTERN, vec![pattern, escape])
+    })
+}
+
+fn is_text(expression: &Expr) -> bool {
+    let text = |value: &Value| matches!(value, Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_));
+    matches!(expression, Expr::Value(value) if text(&value.value))
+}
+
+fn is_parameter(expression: &Expr) -> bool {
+    matches!(expression, Expr::Value(value) if matches!(value.value, Value::Placeholder(_)))
+}
+
+fn text(expression: Expr) -> Expr {
+    let (kind, expr) = (CastKind::DoubleColon, Box::new(expression));
+    Expr::Cast { kind, expr, data_type: DataType::Text, array: false, format: None }
 }
 
 /// The function of a shift, where a side is written as an address: only networks have it then.
@@ -477,10 +528,55 @@ fn renamed(expression: Expr) -> Expr {
         let (left, right) = (Box::new(nested(left.clone())), Box::new(nested(right.clone())));
         return nested(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right });
     }
+    if let ("lpad" | "rpad", FunctionArguments::List(list)) = (name.as_str(), &mut function.args)
+        && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(length))) = list.args.get_mut(1)
+    {
+        // What is shorter than nothing is nothing.
+        let taken = std::mem::replace(length, Expr::value(Value::Null));
+        *length = at_least_nothing(taken);
+    }
+    // What has no elements has no dimensions either.
+    if name == "array_length" {
+        return nothing_for_zero(Expr::Function(function));
+    }
+    if name == "array_ndims"
+        && let FunctionArguments::List(list) = &function.args
+        && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))] = list.args.as_slice()
+    {
+        let first = Expr::value(Value::Number("1".to_owned(), false));
+        let length = || Box::new(nothing_for_zero(call("array_length", vec![array.clone(), first.clone()])));
+        return nested(Expr::BinaryOp { left: length(), op: BinaryOperator::Divide, right: length() });
+    }
+    if let ("age", FunctionArguments::List(list)) = (name.as_str(), &mut function.args)
+        && let [FunctionArg::Unnamed(FunctionArgExpr::Expr(moment))] = list.args.as_slice()
+    {
+        let today = Box::new(call("current_date", Vec::new()));
+        let kind = CastKind::DoubleColon;
+        let midnight = Expr::Cast { kind, expr: today, data_type: named_type("timestamp"), array: false, format: None };
+        return call("age", vec![midnight, moment.clone()]);
+    }
     if let Some((_, own)) = RENAMED.iter().find(|(theirs, _)| *theirs == name) {
         function.name = ObjectName::from(vec![Ident::new(*own)]);
     }
     Expr::Function(function)
+}
+
+fn nothing_for_zero(number: Expr) -> Expr {
+    call("nullif", vec![number, Expr::value(Value::Number("0".to_owned(), false))])
+}
+
+/// A length; 0 for one below. NULL stays NULL.
+fn at_least_nothing(length: Expr) -> Expr {
+    let zero = || Expr::value(Value::Number("0".to_owned(), false));
+    let (left, right) = (Box::new(nested(length.clone())), Box::new(zero()));
+    let below = CaseWhen { condition: Expr::BinaryOp { left, op: BinaryOperator::Lt, right }, result: zero() };
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![below],
+        else_result: Some(Box::new(length)),
+    }
 }
 
 fn nested(expression: Expr) -> Expr {
@@ -555,14 +651,25 @@ fn count_rows(factor: &mut TableFactor, mut alias: TableAlias) {
 fn array_subquery(function: Function) -> Expr {
     let named = guard::last_part(&function.name).is_some_and(|name| name.eq_ignore_ascii_case("array"));
     match function.args {
-        FunctionArguments::Subquery(query) if named => call(ARRAY, vec![Expr::Subquery(query)]),
+        FunctionArguments::Subquery(mut query) if named => {
+            keep_order(&mut query);
+            call(ARRAY, vec![Expr::Subquery(query)])
+        }
         args => Expr::Function(Function { args, ..function }),
+    }
+}
+
+/// The planner drops an order within a query that gives all its rows; PostgreSQL keeps it.
+fn keep_order(query: &mut Query) {
+    if query.order_by.is_some() && query.limit_clause.is_none() {
+        let limit = Some(Expr::value(Value::Number(i32::MAX.to_string(), false)));
+        query.limit_clause = Some(LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() });
     }
 }
 
 /// Whether DataFusion takes a function as a table.
 pub(super) fn gives_rows(name: &str) -> bool {
-    ["generate_series", "range"].contains(&name) || SET_FUNCTIONS.iter().any(|function| function.name == name)
+    name == "generate_series" || SET_FUNCTIONS.iter().any(|function| function.name == name)
 }
 
 /// A function in FROM whose rows are declared as those of a table.
@@ -609,7 +716,10 @@ fn name_values(factor: &mut TableFactor) {
                 _ => None,
             })
             .collect();
-        let literal = |value: &Expr| matches!(value, Expr::Value(_) | Expr::UnaryOp { .. });
+        let literal = |value: &Expr| match value {
+            Expr::Value(value) => !matches!(value.value, Value::Placeholder(_)),
+            other => matches!(other, Expr::UnaryOp { .. }),
+        };
         let array_exprs = match (function.as_str(), values) {
             ("unnest", Some(values)) => Some(values),
             ("generate_subscripts", Some(values)) => Some(vec![subscripts(values)]),

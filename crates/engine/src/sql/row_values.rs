@@ -1,7 +1,7 @@
 //! Rows as values, `(a, b)` and `ROW(a, b)`: DataFusion takes them for structures, which compare and print otherwise. What
 //! can be said of their fields one by one is; the rest is refused.
 
-use sqlparser::ast::{BinaryOperator, CastKind, Expr, GroupByExpr, Select, UnaryOperator, Value, Values};
+use sqlparser::ast::{BinaryOperator, CastKind, DataType, Expr, GroupByExpr, Select, UnaryOperator, Value, Values};
 
 use super::error::QueryError;
 use super::guard::{last_part, plain_arguments};
@@ -50,23 +50,48 @@ pub(super) fn spread_groups(select: &mut Select) {
 pub(super) fn cast_alike(values: &mut Values) {
     let width = values.rows.first().map_or(0, |row| row.content.len());
     for place in 0..width {
-        let mut kinds = values.rows.iter().filter_map(|row| match row.content.get(place) {
-            Some(Expr::Cast { data_type, .. }) => Some(data_type.clone()),
-            _ => None,
-        });
-        let Some(kind) = kinds.next() else { continue };
-        if kinds.any(|other| other != kind) {
-            continue;
-        }
+        let kinds = values.rows.iter().filter_map(|row| row.content.get(place).and_then(written_type));
+        let Some(Some(kind)) = kinds.map(Some).reduce(|one, other| common_moment(one?, other?)) else { continue };
         for item in values.rows.iter_mut().filter_map(|row| row.content.get_mut(place)) {
-            let Expr::Value(literal) = &*item else { continue };
-            if matches!(literal.value, Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_) | Value::Null) {
+            let moves = written_type(item).is_some_and(|own| own != kind);
+            let float = matches!(kind, DataType::DoublePrecision | DataType::Real);
+            let literal = match &*item {
+                Expr::Value(literal) if float && matches!(literal.value, Value::Number(..)) => &Value::Null,
+                Expr::Value(literal) => &literal.value,
+                _ if moves => &Value::Null,
+                _ => continue,
+            };
+            if matches!(literal, Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_) | Value::Null) {
                 let expr = Box::new(std::mem::replace(item, Expr::value(Value::Null)));
                 let kind = kind.clone();
                 *item = Expr::Cast { kind: CastKind::DoubleColon, expr, data_type: kind, array: false, format: None };
             }
         }
     }
+}
+
+/// The type that an expression names itself.
+fn written_type(expression: &Expr) -> Option<DataType> {
+    match expression {
+        Expr::Cast { data_type, .. } => Some(data_type.clone()),
+        Expr::TypedString(typed) => Some(typed.data_type.clone()),
+        Expr::Value(value) if matches!(value.value, Value::Boolean(_)) => Some(DataType::Boolean),
+        _ => None,
+    }
+}
+
+/// What two types are cast to, where they are one or both are of moments.
+fn common_moment(one: DataType, other: DataType) -> Option<DataType> {
+    let rank = |kind: &DataType| match kind.to_string().to_lowercase().as_str() {
+        "date" => Some(0),
+        "timestamp" | "timestamp without time zone" => Some(1),
+        "timestamptz" | "timestamp with time zone" => Some(2),
+        _ => None,
+    };
+    if one == other {
+        return Some(one);
+    }
+    Some(if rank(&one)? < rank(&other)? { other } else { one })
 }
 
 fn unsupported(what: &str) -> QueryError {

@@ -14,6 +14,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, JoinType, ScalarValue};
 use datafusion::error::DataFusionError;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SessionState, TaskContext};
 use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
 use datafusion::logical_expr::expr::{Case, Exists, InSubquery, ScalarFunction};
@@ -23,7 +24,8 @@ use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, LogicalPlan, LogicalPlanBuilder, Operator, ReturnFieldArgs, ScalarFunctionArgs,
     ScalarUDFImpl, Signature, Subquery, Volatility,
 };
-use datafusion::physical_plan::collect;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use futures::TryStreamExt;
 
 use super::error::QueryError;
 use super::kinds::{array_of, is_text, tag};
@@ -366,6 +368,7 @@ impl ScalarUDFImpl for Apart {
 #[async_trait]
 impl AsyncScalarUDFImpl for Apart {
     async fn invoke_async_with_args(&self, arguments: ScalarFunctionArgs) -> Result<ColumnarValue, DataFusionError> {
+        let reservation = MemoryConsumer::new("subquery").register(self.runner.context.memory_pool());
         let mut known: HashMap<Vec<ScalarValue>, ScalarValue> = HashMap::new();
         let mut results = Vec::with_capacity(arguments.number_rows);
         for row in 0..arguments.number_rows {
@@ -384,7 +387,7 @@ impl AsyncScalarUDFImpl for Apart {
             let result = match known.get(&values) {
                 Some(result) => result.clone(),
                 None => {
-                    let result = self.answer(&values).await?;
+                    let result = self.answer(&values, &reservation).await?;
                     known.insert(values, result.clone());
                     result
                 }
@@ -399,11 +402,30 @@ impl AsyncScalarUDFImpl for Apart {
 }
 
 impl Apart {
+    /// All rows of a plan, within the memory of the query. They are held several times until they are one value.
+    async fn collect(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        reservation: &MemoryReservation,
+    ) -> Result<Vec<RecordBatch>, DataFusionError> {
+        let mut stream = execute_stream(plan, Arc::clone(&self.runner.context))?;
+        let mut batches = Vec::new();
+        while let Some(batch) = stream.try_next().await? {
+            reservation.try_grow(batch.get_array_memory_size().saturating_mul(3))?;
+            batches.push(batch);
+        }
+        Ok(batches)
+    }
+
     /// Runs the subquery with these values for the columns from outside.
-    async fn answer(&self, values: &[ScalarValue]) -> Result<ScalarValue, DataFusionError> {
+    async fn answer(
+        &self,
+        values: &[ScalarValue],
+        reservation: &MemoryReservation,
+    ) -> Result<ScalarValue, DataFusionError> {
         let plan = run_apart(filled_in(self.plan.clone(), &self.columns, values)?, &self.runner)?.data;
         let plan = self.runner.state.create_physical_plan(&plan).await?;
-        let batches = collect(plan, Arc::clone(&self.runner.context)).await?;
+        let batches = self.collect(plan, reservation).await?;
         if let Mode::Rows { kept } = self.mode {
             return self.rows(&batches, kept);
         }

@@ -405,6 +405,79 @@ async fn functions_that_are_shown_are_there() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
+/// What is done with a parameter depends on the type that the client gave it.
+#[tokio::test]
+async fn parameters_have_the_types_that_are_declared() {
+    let queries = Queries::new(snapshot("dbadmin"), LIMITS, Arc::default()).unwrap();
+    let text = |text: &str| Scalar::Text(text.to_owned());
+    let day = Scalar::Interval { months: 0, days: 1, microseconds: 0 };
+    let moment = Scalar::Time(19_727 * 86_400_000_000);
+    for (sql, values, kind, expected) in [
+        ("SELECT date '2024-01-05' - $1", vec![(Scalar::Int(3), PgType::Int4)], PgType::Date, Scalar::Date(19_724)),
+        ("SELECT $1 + 1", vec![(Scalar::Date(19_727), PgType::Date)], PgType::Date, Scalar::Date(19_728)),
+        (
+            "SELECT $1 - $2",
+            vec![(moment.clone(), PgType::Timestamp), (moment.clone(), PgType::Timestamp)],
+            PgType::Interval,
+            Scalar::Interval { months: 0, days: 0, microseconds: 0 },
+        ),
+        ("SELECT $1::text", vec![(moment, PgType::Timestamp)], PgType::Text, text("2024-01-05 00:00:00")),
+        ("SELECT round($1)", vec![(Scalar::Float8(2.5), PgType::Float8)], PgType::Float8, Scalar::Float8(2.0)),
+        ("SELECT now() - $1 < now()", vec![(day.clone(), PgType::Interval)], PgType::Bool, Scalar::Bool(true)),
+        ("SELECT extract(day from $1)::int", vec![(day, PgType::Interval)], PgType::Int4, Scalar::Int(1)),
+        (
+            "SELECT substring('abcdef' from $1 for $2)",
+            vec![(Scalar::Int(2), PgType::Int2), (Scalar::Int(2), PgType::Int2)],
+            PgType::Text,
+            text("bc"),
+        ),
+        (
+            "SELECT max(g) FROM generate_series($1, $2) g",
+            vec![(Scalar::Int(1), PgType::Int4), (Scalar::Int(3), PgType::Int4)],
+            PgType::Int4,
+            Scalar::Int(3),
+        ),
+        ("SELECT $1 || $2", vec![(text("a"), PgType::Text), (text("b"), PgType::Text)], PgType::Text, text("ab")),
+    ] {
+        let statement = parsed(sql);
+        let declared: Vec<Option<PgType>> = values.iter().map(|(_, kind)| Some(*kind)).collect();
+        let described = queries.describe(&statement, &declared).await.unwrap();
+        assert_eq!(described.columns.iter().map(|column| column.kind).collect::<Vec<_>>(), [kind], "{sql}");
+        let bound: Vec<Parameter> = values.into_iter().map(|(value, kind)| Parameter { value, kind }).collect();
+        let rows = queries.run(&statement, &bound).await.unwrap();
+        assert_eq!(rows.columns, described.columns, "{sql}");
+        let rows: Vec<Vec<Scalar>> = rows.rows.map(Result::unwrap).collect().await;
+        assert_eq!(rows, [vec![expected]], "{sql}");
+    }
+}
+
+/// What is planned, gathered or matched out of the reach of cancel requests is bounded before.
+#[tokio::test]
+async fn what_nothing_stops_is_bounded() {
+    let queries = Queries::new(snapshot("dbadmin"), LIMITS, Arc::default()).unwrap();
+    let rows = format!("VALUES {}(1)", "(1),".repeat(10_000));
+    let names: Vec<String> = (0..501).map(|number| format!("q{number} AS (SELECT 1)")).collect();
+    for (sql, state) in [
+        (rows, SqlState::StatementTooComplex),
+        (format!("WITH {} SELECT 1", names.join(",")), SqlState::StatementTooComplex),
+        ("SELECT 'x' LIKE repeat('%', 5000)".to_owned(), SqlState::ProgramLimitExceeded),
+        ("SELECT 'x' ~~ repeat('%', 5000)".to_owned(), SqlState::ProgramLimitExceeded),
+        (
+            "SELECT array_length(ARRAY(SELECT repeat('x', 1000) FROM generate_series(1, 1000000)), 1)".to_owned(),
+            SqlState::OutOfMemory,
+        ),
+    ] {
+        let failed = match queries.run(&parsed(&sql), &[]).await {
+            Err(error) => error,
+            Ok(rows) => {
+                let rows: Vec<Result<Vec<Scalar>, QueryError>> = rows.rows.collect().await;
+                rows.into_iter().find_map(Result::err).unwrap()
+            }
+        };
+        assert_eq!(failed.sqlstate, state, "{failed}");
+    }
+}
+
 #[tokio::test]
 async fn parameters_keep_their_digits_and_their_casts() {
     let queries = Queries::new(snapshot("dbadmin"), LIMITS, Arc::default()).unwrap();

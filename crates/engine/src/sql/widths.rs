@@ -25,6 +25,7 @@ use super::functions::temporal::{
     DAYS_EARLIER, DAYS_LATER, DAYS_SINCE, DIVIDED, EARLIER, LATER, LENGTH, LONGER, SHORTER, SINCE, TIMES,
 };
 use super::kinds::{self, is_text, name_of, tag, timestamptz};
+use super::patterns::LIKE_PATTERN;
 use super::places::Subject;
 use super::subquery::{nullable, refreshed};
 use super::{Current, current};
@@ -150,7 +151,13 @@ impl Typer<'_> {
                 Ok(Expr::InList(list))
             }
             Expr::Like(like) => {
-                let (kind, pattern) = (field_of(&like.expr, schema)?, field_of(&like.pattern, schema)?);
+                // Its pattern as the client wrote it.
+                let written = match like.pattern.as_ref() {
+                    Expr::ScalarFunction(call) if call.func.name() == LIKE_PATTERN => call.args.first(),
+                    pattern => Some(pattern),
+                };
+                let written = written.unwrap_or(&like.pattern);
+                let (kind, pattern) = (field_of(&like.expr, schema)?, field_of(written, schema)?);
                 let is_fit = |kind: &Field| is_text(kind.data_type()) || kind.data_type().is_null();
                 if is_fit(&kind) && is_fit(&pattern) {
                     return Ok(Expr::Like(like));
@@ -159,7 +166,7 @@ impl Typer<'_> {
                 let negated = if like.negated { "!" } else { "" };
                 let shown =
                     |side: &Expr, kind: &Field| if is_unknown(side) { "unknown".to_owned() } else { name_of(kind) };
-                let (left, right) = (shown(&like.expr, &kind), shown(&like.pattern, &pattern));
+                let (left, right) = (shown(&like.expr, &kind), shown(written, &pattern));
                 Err(no_operator(&left, &format!("{negated}{operator}"), &right))
             }
             Expr::Cast(cast) => self.casted(cast, schema),
@@ -311,6 +318,18 @@ impl Typer<'_> {
             return self.comparison((left, &left_kind), op, (right, &right_kind));
         }
         self.calculation((left, &left_kind), op, (right, &right_kind))
+    }
+
+    /// A value that is joined with a text, as its type prints it.
+    pub(super) fn beside_text(&self, side: Expr, kind: &Field) -> Expr {
+        let bytes = *kind.data_type() == DataType::Binary;
+        if (is_readable(kind.data_type()) || matches!(kind.data_type(), DataType::Duration(_))) && !bytes
+            || is_address(kind)
+        {
+            let text = kinds::tagged(DataType::Utf8, "text", None);
+            return Convert::of(side, kind, &text, self.current);
+        }
+        side
     }
 
     fn truth(&self, side: Expr, kind: &Field, op: Operator, truth: &Field) -> Result<Expr> {
@@ -495,7 +514,7 @@ fn is_readable(kind: &DataType) -> bool {
     kind.is_numeric() || spans || matches!(kind, DataType::Boolean | DataType::Date32 | DataType::Binary)
 }
 
-fn is_address(kind: &Field) -> bool {
+pub(super) fn is_address(kind: &Field) -> bool {
     is_text(kind.data_type()) && matches!(tag(kind), "inet" | "cidr")
 }
 

@@ -141,3 +141,10 @@ SELECT (1), (SELECT 1, 2)
 SELECT 'a' ILIKE 1
 SELECT 'ä', 'x'::int
 SELECT 'ä' || 'ö', nosuch
+SELECT foo.lower('a')
+SELECT count() FROM nodes
+SELECT * FROM (SELECT 1)
+SELECT * FROM (VALUES (1))
+SELECT arrow_typeof(1)
+SELECT nvl(1, 2)
+SELECT 'a'::varchar(0)

@@ -488,3 +488,43 @@ SELECT txid_current() > 0, inet_server_port() > 0, inet_client_port() > 0, inet_
 SELECT CASE x WHEN 1 THEN (SELECT count(*) FROM nodes WHERE node_id > x) ELSE 0 END FROM (VALUES (1),(2)) v(x)
 SELECT CASE WHEN x > 1 THEN (SELECT node_name FROM nodes WHERE x > 5) END FROM (VALUES (1),(2)) v(x)
 TABLE subclusters
+
+-- Places of expressions among groups.
+SELECT upper(x), count(*) FROM (VALUES ('p'),('q')) v(x) GROUP BY x ORDER BY 1
+SELECT x + 1, count(*) FROM (VALUES (1),(2)) v(x) GROUP BY x ORDER BY 1 DESC
+SELECT subcluster_name || ' (' || count(*) || ')' FROM nodes GROUP BY subcluster_name ORDER BY 1
+
+-- Columns of VALUES that name their types in part.
+VALUES (timestamp '2024-07-05'),(NULL)
+VALUES (date '2024-01-01'),(timestamp '2024-01-02')
+VALUES (true),('f')
+VALUES (date '2024-01-01'),('2024-01-02')
+SELECT sum(x) FROM (VALUES (0.1::float8),(0.2)) v(x)
+
+-- Exact numbers beside others.
+SELECT CASE WHEN true THEN 0.1::float8 ELSE 1.5 END, coalesce(NULL::float8, 1.5), greatest(1.5, 2::float8)
+SELECT 0.1::float8 UNION ALL SELECT 1.5
+SELECT CAST(16777217 AS float), 1.5::float(24), 0.1::float(53)
+
+-- Values as parts of texts and of JSON.
+SELECT interval '1 day' || 'x', 'a' || true, '10.0.0.1'::inet || 'x', 1 || 'a', 1.5 || 'a', timestamp '2024-01-01' || 'x'
+SELECT format('%s %s', timestamp '2024-01-01', true)
+SELECT json_build_object('c', interval '1 day', 'e', timestamp '2024-01-01', 'f', date '2024-01-01')
+
+-- An order within is kept.
+SELECT ARRAY(SELECT x FROM (VALUES (1),(3),(2)) v(x) ORDER BY 1 DESC)
+SELECT string_agg(x, ',') FROM (SELECT x FROM (VALUES ('a'),('c'),('b')) v(x) ORDER BY x DESC) t
+
+-- Arrays without elements, lengths below nothing.
+SELECT array_length('{}'::text[], 1), array_length('{1,2}'::int[], 1), array_ndims('{}'::int[])
+SELECT lpad('abc', x), rpad('abc', x) FROM (VALUES (-1), (2), (4)) v(x)
+SELECT substring('abcd' from 'b.'), substring('abcd' from 'x')
+SELECT age(timestamp '2000-01-01') > interval '20 years'
+
+-- Chains as tools write them.
+SELECT x FROM (VALUES (1),(7),(NULL)) v(x) WHERE x = 1 OR x = 2 OR x = 3 OR x = 4 OR x = 5 OR x = 6 OR x = 7 OR x = 8 OR x = 9
+SELECT x FROM (VALUES (1),(7),(NULL)) v(x) WHERE x > 1 OR x = 2 OR x = 3 OR x = 4 OR x = 5 OR x = 6 OR x = 12 OR x = 8 OR x = 9
+SELECT x FROM (VALUES (1),(12)) v(x) WHERE x > 1 AND x > 2 AND x > 3 AND x > 4 AND x > 5 AND x > 6 AND x > 7 AND x > 8 AND x <> 9
+
+-- LIKE.
+SELECT 'abc' ~~ 'a%', 'abc' !~~* 'A%', 'a%c' LIKE 'a\%c', 'a\c' LIKE 'a\\c', 'abc' LIKE 'a' || '%'
