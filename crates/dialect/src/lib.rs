@@ -17,8 +17,8 @@ pub use error::{ErrorKind, SyntaxError};
 pub use function::{MetaFunction, Procedure};
 pub use grammar::{PRODUCTIONS, Production};
 pub use parser::{
-    Cut, Cuts, Numbered, ParseLimits, Parsed, Statements, Whose, bind, cut, number_placeholders, parameter_count, parse,
-    parse_first, parse_template, parse_within,
+    Cut, Cuts, Numbered, ParseLimits, Parsed, Statements, Whose, bind, cut, number_placeholders, parameter_count,
+    parse, parse_first, parse_template, parse_within,
 };
 pub use printer::{Redacted, quote_ident, quote_literal};
 pub use secrets::mask_login;
