@@ -399,12 +399,12 @@ impl Flow {
             match ready!(Pin::new(server).poll_read(cx, &mut buffer)) {
                 Err(error) => Poll::Ready(Some(Event::ServerGone(Some(error)))),
                 Ok(()) if buffer.filled().is_empty() => Poll::Ready(Some(Event::ServerGone(None))),
-                Ok(()) => Poll::Ready(self.from_server(cx, buffer.filled())),
+                Ok(()) => Poll::Ready(self.heard_from_server(cx, buffer.filled())),
             }
         })
     }
 
-    fn from_server(&mut self, cx: &mut Context<'_>, read: &[u8]) -> Option<Event> {
+    fn heard_from_server(&mut self, cx: &mut Context<'_>, read: &[u8]) -> Option<Event> {
         let moved = if self.kept.is_empty() {
             self.move_to_client(cx, read)
         } else {
@@ -560,12 +560,12 @@ impl Flow {
             match ready!(Pin::new(client).poll_read(cx, &mut buffer)) {
                 Err(_) => Poll::Ready(Some(Event::ClientGone)),
                 Ok(()) if buffer.filled().is_empty() => Poll::Ready(Some(Event::ClientGone)),
-                Ok(()) => Poll::Ready(self.from_client(cx, buffer.filled())),
+                Ok(()) => Poll::Ready(self.heard_from_client(cx, buffer.filled())),
             }
         })
     }
 
-    fn from_client(&mut self, cx: &mut Context<'_>, read: &[u8]) -> Option<Event> {
+    fn heard_from_client(&mut self, cx: &mut Context<'_>, read: &[u8]) -> Option<Event> {
         if self.held.is_empty() {
             let (done, event) = self.move_to_server(cx, read);
             self.held.put_slice(read.get(done..).unwrap_or_default());
