@@ -309,6 +309,8 @@ impl Engine {
             let context = SessionContext::new_with_state(state.with_expr_planners(planners.concat()).build());
             let database = self.config.options().catalog.default_catalog.clone();
             context.register_catalog(database, Arc::new(provider::SystemCatalog));
+            // PostgreSQL has generate_series alone.
+            context.deregister_udtf("range");
             functions::register(&context, &self.current);
             catalog_functions::register(&context, &self.current);
             session_functions::register(&context, &self.current);
