@@ -113,6 +113,8 @@ struct Data<O> {
     remembered: Option<Box<State>>,
     /// Which statements and portals are answered by the console; none for most clients.
     ours: Option<Box<Ours>>,
+    /// What the next statement is told instead of an answer: the transaction that it would have been part of is gone.
+    owed: Option<BytesMut>,
 }
 
 /// Serves a client to its end; its stream is made where the session is served. What a login takes is not held as long as
@@ -152,6 +154,7 @@ impl<O: Own> Data<O> {
             pinned: None,
             remembered: None,
             ours: None,
+            owed: None,
         });
         if let Err(refused) = data.connect(None).await {
             data.flow.out().extend_from_slice(&report::fatal(&refused));
@@ -270,6 +273,9 @@ impl<O: Own> Data<O> {
     /// Between two transactions: makes sure that the session runs where it should.
     async fn settle(&mut self) -> Step {
         self.learn_news();
+        if let Some(told) = self.owed.take() {
+            return self.refuse_next(&told);
+        }
         if !self.flow.has_server() {
             if let Err(refused) = self.connect(None).await {
                 return self.refuse_next(&refused);
@@ -326,6 +332,7 @@ impl<O: Own> Data<O> {
         let (due, batch, idle) = (self.flow.due(), self.flow.batch, self.flow.is_at_boundary());
         let words = self.flow.last_words.take();
         let within = self.flow.is_within_message();
+        let copying = self.flow.is_copying() && due == 0;
         self.flow.put_server(None);
         self.shared.settle(None);
         self.shared.set_ready(b'I');
@@ -335,7 +342,7 @@ impl<O: Own> Data<O> {
             // Half a message cannot be taken back.
             return Err(End);
         }
-        if idle {
+        if idle && !copying {
             return Ok(());
         }
         let told = report::lost(&name, words.as_deref(), error.as_deref());
@@ -343,12 +350,12 @@ impl<O: Own> Data<O> {
             self.flow.out().extend_from_slice(&told);
             ready_for_query(self.flow.out(), TransactionStatus::Idle);
         }
-        if batch {
+        if batch || copying {
             self.flow.out().extend_from_slice(&told);
             self.flow.skips = true;
         } else if due == 0 {
-            // In a transaction, between its statements: the next one is told.
-            self.flow.out().extend_from_slice(&told);
+            // In a transaction, between its statements: the next one is told, and does not run.
+            self.owed = Some(told);
         }
         Ok(())
     }
@@ -366,6 +373,7 @@ impl<O: Own> Data<O> {
                     return Ok(());
                 }
                 let _query = self.flow.take_message();
+                self.until_answered().await?;
                 self.run_pieces(pieces).await
             }
             Some(_) => self.look_at_extended().await,
@@ -450,8 +458,23 @@ impl<O: Own> Data<O> {
     async fn settle_before(&mut self) -> Step {
         if !self.flow.has_server() || self.flow.unsettled || self.flow.seen != self.flow.newest() {
             self.settle().await?;
+            // What may come is asked for here, and not by the client.
+            self.flow.admitted = false;
         }
         if self.flow.has_server() { Ok(()) } else { Err(End) }
+    }
+
+    /// Until the server has answered what the client asked for before, as if nothing were to come.
+    async fn until_answered(&mut self) -> Step {
+        while !self.flow.is_settled() {
+            match poll_fn(|cx| self.flow.poll(cx, false)).await {
+                Event::ServerGone(error) => Box::pin(self.lost(error.map(|error| error.to_string()))).await?,
+                Event::Terminated => return self.terminated().await,
+                Event::ClientGone => return Err(End),
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Until the server has answered everything, without reading more of the client than it copies.

@@ -22,7 +22,7 @@ const OURS: [&str; 4] = ["user", "database", "workload", "connection_load_balanc
 pub(crate) struct OfConsole {
     attached: Attached,
     console: Arc<Console>,
-    /// The user as the client spelled it.
+    /// The user as the catalog spells it: whoever logs in as `MIRA` is `mira` on a server too.
     user: String,
     /// What the user has proved, for servers that keep the same verifier.
     proof: Option<Proof>,
@@ -47,7 +47,7 @@ pub(crate) async fn attach(
     let workload = own("workload").or_else(|| in_options.map(|(_, workload)| workload.clone())).or(in_name);
     let entry = Arc::clone(session.entry());
     let secret = session.secret().to_vec().into();
-    let spelled = own("user").unwrap_or_else(|| user.name.to_string());
+    let spelled = user.name.to_string();
     let attached = match console.attach(session, workload.as_deref(), &parameters) {
         Ok(attached) => attached,
         Err(mut refused) => {

@@ -153,7 +153,8 @@ impl<O: Own> Data<O> {
         let forgets = self.has(|ours| ours.statements.iter().all(Vec::is_empty));
         if forgets && !self.has(|ours| ours.statements.contains(&Vec::new()[..])) {
             self.ours = None;
-            self.flow.watches = false;
+            // Sync is not looked at any more: it would not take leave to pass, but the next message.
+            (self.flow.watches, self.flow.passes) = (false, false);
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use switchyard_wire::{FrameHeader, frame, upstream as protocol};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::control::Shared;
-use super::spot::may_be_ours;
+use super::spot::{may_be_ours, may_last};
 use crate::line::Stream;
 
 /// How much is read at once, in bytes.
@@ -27,7 +27,7 @@ thread_local! {
 }
 
 /// The tags of statements that may leave something behind in the session.
-const LASTING: [&[u8]; 12] = [
+const LASTING: [&[u8]; 18] = [
     b"SET",
     b"RESET",
     b"DISCARD ALL",
@@ -38,9 +38,18 @@ const LASTING: [&[u8]; 12] = [
     b"LISTEN",
     b"UNLISTEN",
     b"CREATE TABLE",
+    b"CREATE VIEW",
+    b"CREATE SEQUENCE",
+    b"CREATE FUNCTION",
+    b"CREATE TYPE",
+    b"DO",
+    b"CALL",
     b"DECLARE CURSOR",
     b"CLOSE CURSOR",
 ];
+
+/// A message of so many bytes is looked at all the same where statements of ours are prepared.
+const WATCHED_BYTES_MAX: usize = 16 << 20;
 
 /// How many bytes of prepared statements are remembered.
 const PREPARED_BYTES_MAX: usize = 256 * 1024;
@@ -169,6 +178,8 @@ pub(crate) struct Flow {
     pub(crate) rows: Vec<Vec<Option<String>>>,
     /// Whether something was done since this was cleared that lasts beyond the transaction.
     pub(crate) dirty: bool,
+    /// Whether a statement that runs may do such a thing, though its tag will not say so.
+    suspects: bool,
     /// The client's prepared statements, by name, as it sent them.
     pub(crate) prepared: Prepared,
     /// What that error said.
@@ -219,6 +230,7 @@ impl Flow {
             shown: Shown::All,
             failed: false,
             dirty: false,
+            suspects: false,
             prepared: Prepared::default(),
             error: None,
             rows: Vec::new(),
@@ -259,6 +271,16 @@ impl Flow {
     /// How many ReadyForQuery the client waits for.
     pub(crate) fn due(&self) -> u32 {
         self.due
+    }
+
+    /// Whether the client copies into the server, or the server to it, after an Execute.
+    pub(crate) fn is_copying(&self) -> bool {
+        self.copies
+    }
+
+    /// What the server was asked for before is not forgotten with the server that was to take its place.
+    pub(crate) fn touch(&mut self) {
+        self.touched = true;
     }
 
     /// Whether the client has got half a message.
@@ -460,10 +482,17 @@ impl Flow {
                 Ok(None) => return Looked { moves: at, drops: 0, event: None },
                 Err(_) => return Looked { moves: bytes.len(), drops: 0, event: None },
             };
+            let besides = self.shown == Shown::Nothing;
             let watched =
-                matches!(header.kind, b'Z' | b'S' | b'E') || (header.kind == b'D' && self.shown == Shown::Nothing);
+                matches!(header.kind, b'Z' | b'S' | b'E' | b'C') || (besides && matches!(header.kind, b'D' | b'A'));
+            // However much it says, it is an error.
+            self.failed |= header.kind == b'E';
             if watched && header.len <= LOOK_BYTES_MAX {
                 let Some(body) = header.body(rest) else { return Looked { moves: at, drops: 0, event: None } };
+                if besides && header.kind == b'A' {
+                    // Whatever else is not shown: what was notified meanwhile is.
+                    self.to_client.put_slice(rest.get(..header.len).unwrap_or_default());
+                }
                 if self.note_from_server(header.kind, body) {
                     return Looked { moves: at, drops: header.len, event: None };
                 }
@@ -488,6 +517,7 @@ impl Flow {
                 self.due = self.due.saturating_sub(1);
                 self.status = body.first().copied().unwrap_or(b'I');
                 self.copies = false;
+                self.dirty |= self.shown == Shown::All && std::mem::take(&mut self.suspects);
                 if self.due == 0 {
                     self.control.set_ready(self.status);
                 }
@@ -501,6 +531,7 @@ impl Flow {
                 self.note_tag(body);
                 false
             }
+            b'A' => false,
             b'D' => {
                 self.rows.extend(protocol::row(body));
                 true
@@ -650,8 +681,11 @@ impl Flow {
             if !std::mem::take(&mut self.admitted) && self.stops(header.kind) {
                 return stop(at, Some(Event::Boundary));
             }
-            if header.len <= LOOK_BYTES_MAX && self.is_looked_at(header.kind) {
+            // Where a name may stand for a statement of ours, no message of any length may be taken for one of it.
+            let looks_max = if self.watches { WATCHED_BYTES_MAX } else { LOOK_BYTES_MAX };
+            if header.len <= looks_max && self.is_looked_at(header.kind) {
                 let Some(body) = header.body(rest) else { return stop(at, None) };
+                self.suspects |= matches!(header.kind, b'Q' | b'P') && may_last(body);
                 if !std::mem::take(&mut self.passes) && self.may_be_ours(header.kind, body) {
                     return stop(at, Some(Event::Look));
                 }

@@ -47,6 +47,10 @@ impl State {
             let (kind, name, value, types) = (next(), next(), next(), next());
             match kind.as_str() {
                 "setting" => state.settings.push((name, value)),
+                // PostgreSQL keeps the whole string: run again, it would do all that is in it.
+                "prepare" if value.trim_end().trim_end_matches(';').contains(';') => {
+                    state.pins.push(format!("the prepared statement \"{name}\", made among others,"));
+                }
                 "prepare" => state.prepare.push(value),
                 "parse" => state.parse.push((name, value, type_ids(&types))),
                 _ => state.pins.push(name),
@@ -143,7 +147,11 @@ impl<O: Own> Data<O> {
     }
 
     async fn leave(&mut self, here: u64, to: &str) -> Step {
-        let Some(state) = self.state().await? else { return Ok(()) };
+        let Some(state) = self.state().await? else {
+            // A short statement_timeout, or a request to cancel: it is asked again.
+            self.flow.unsettled = true;
+            return Ok(());
+        };
         if let Some(pin) = state.pins.first() {
             // It is looked at again before the next transaction.
             self.flow.unsettled = true;
@@ -155,8 +163,17 @@ impl<O: Own> Data<O> {
             }
             return Ok(());
         }
-        self.pinned = None;
-        let Ok((upstream, route)) = self.open(Some(here)).await else { return Ok(()) };
+        let Ok((upstream, route)) = self.open(Some(here)).await else {
+            let why = format!("no session could be made on node \"{to}\"");
+            if self.pinned.as_ref() != Some(&why) {
+                let name = self.place.as_ref().map_or("", |place| place.name.as_str());
+                self.flow
+                    .out()
+                    .extend_from_slice(&report::notice(&format!("session stays on node \"{name}\": {why}"), None));
+                self.pinned = Some(why);
+            }
+            return Ok(());
+        };
         if self.place.as_ref().is_some_and(|place| place.node == route.node && place.target == upstream.target) {
             // Whoever was to take it does not answer.
             goodbye(upstream.stream).await;
@@ -171,6 +188,7 @@ impl<O: Own> Data<O> {
             self.flow.out().extend_from_slice(&report::notice(&message, Some(&detail)));
             return Ok(());
         }
+        self.pinned = None;
         self.tell_differences(&settings);
         if let Some(old) = old {
             tokio::spawn(goodbye(old.0));
@@ -220,6 +238,7 @@ impl<O: Own> Data<O> {
         if let Some(new) = self.flow.put_server(Some(stream)) {
             tokio::spawn(goodbye(new));
         }
+        self.flow.touch();
         self.place = place;
     }
 

@@ -32,6 +32,18 @@ pub(crate) fn may_be_ours(text: &[u8]) -> bool {
     false
 }
 
+/// Words of what stays on a server beyond its transaction, and whose tag does not tell.
+const LASTING: [&[u8]; 5] = [b" temp ", b" temporary ", b"pg_temp", b"advisory_lock", b"set_config"];
+
+/// Whether a text may do what stays beyond its transaction, as `SELECT pg_advisory_lock(1)` does.
+pub(crate) fn may_last(text: &[u8]) -> bool {
+    text.iter().enumerate().any(|(at, byte)| {
+        // The letters that they begin with.
+        matches!(byte, b' ' | b'p' | b'P' | b'a' | b'A' | b's' | b'S')
+            && LASTING.iter().any(|word| begins_with(text.get(at..).unwrap_or_default(), word))
+    })
+}
+
 fn begins_with(text: &[u8], word: &[u8]) -> bool {
     text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
@@ -76,6 +88,18 @@ mod tests {
             "SELECT hologres",
         ] {
             assert!(!may_be_ours(theirs.as_bytes()), "{theirs}");
+        }
+    }
+
+    #[test]
+    fn what_stays_on_a_server_is_suspected() {
+        for lasts in
+            ["CREATE TEMP TABLE a AS SELECT 1", "select PG_advisory_lock(5)", "SELECT set_config('a.b','c',false)"]
+        {
+            assert!(may_last(lasts.as_bytes()), "{lasts}");
+        }
+        for passes in ["SELECT temperature FROM t", "SELECT abalance FROM pgbench_accounts WHERE aid = 1", ""] {
+            assert!(!may_last(passes.as_bytes()), "{passes}");
         }
     }
 }

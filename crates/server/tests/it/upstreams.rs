@@ -23,6 +23,9 @@ pub(crate) fn trials() -> anyhow::Result<Vec<Trial>> {
         crate::trial("upstream_session_takes_its_state_along", moving),
         crate::trial("upstream_session_that_cannot_move_stays", pinned),
         crate::trial("upstream_that_dies", dying),
+        crate::trial("upstream_connection_that_ends", cut_off),
+        crate::trial("upstream_session_is_new_to_the_next_client", kept_as_new),
+        crate::trial("upstream_answers_come_in_order", in_order),
         crate::trial("upstream_none_is_up", none_up),
     ];
     trials.extend(through::trials()?);
@@ -59,6 +62,8 @@ fn prepare(server: &Postgres) -> Result<()> {
     for statement in [
         "CREATE DATABASE shop",
         "CREATE ROLE mira LOGIN",
+        "ALTER DATABASE shop OWNER TO mira",
+        "CREATE ROLE \"MIRA\" LOGIN SUPERUSER",
         "CREATE ROLE gunther LOGIN",
         "CREATE ROLE analytics_role",
         "GRANT analytics_role TO gunther",
@@ -394,6 +399,7 @@ fn pinned() -> Result<()> {
         ("a temporary table", "CREATE TEMPORARY TABLE t (a int)", "DROP TABLE t"),
         ("LISTEN", "LISTEN c", "UNLISTEN c"),
         ("an advisory lock", "SELECT pg_advisory_lock(4711)", "SELECT pg_advisory_unlock(4711)"),
+        ("the prepared statement \"among\"", "SELECT 1; PREPARE among AS SELECT 1", "DEALLOCATE among"),
         ("a cursor WITH HOLD", "DECLARE h CURSOR WITH HOLD FOR SELECT 1", "CLOSE h"),
     ] {
         let mut client = Client::connect(&login(&server, "mira"))?;
@@ -409,6 +415,121 @@ fn pinned() -> Result<()> {
         ensure!(port(&mut client)? == analytics, "{pin}");
         client.close()?;
     }
+    server.finish()
+}
+
+/// Ends the connection of a session on its server, and waits until it has ended.
+fn terminate(postgres: &Postgres, client: &mut Client) -> Result<()> {
+    let process_id = one(client, "SELECT pg_backend_pid()")?;
+    let mut admin = postgres.client()?;
+    admin.query(&format!("SELECT pg_terminate_backend({process_id})"))?;
+    while one(&mut admin, &format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {process_id}"))? != "0" {}
+    Ok(())
+}
+
+/// What a statement gives on another connection; it may be the one that finds the connection gone.
+fn on_another(client: &mut Client, sql: &str) -> Result<String> {
+    let outcome = client.run(sql, Protocol::Simple)?;
+    match outcome.code() {
+        Some("57P01" | "08006") => one(client, sql),
+        _ => Ok(outcome.rows()?.first().and_then(|row| row.last()).cloned().flatten().unwrap_or_default()),
+    }
+}
+
+fn cut_off() -> Result<()> {
+    let fleet = fleet()?;
+    let server = member(&fleet, Some(0))?;
+    let own = fleet.0.first().context("there is no server")?;
+    let mut client = Client::connect(&login(&server, "mira"))?;
+    client.query("CREATE TABLE cut (n int)")?;
+    // A transaction is gone as a whole: what would have been its next statement does not run by itself.
+    client.query("BEGIN")?;
+    client.query("INSERT INTO cut VALUES (1)")?;
+    terminate(own, &mut client)?;
+    let outcome = client.run("INSERT INTO cut VALUES (2)", Protocol::Simple)?;
+    ensure!(matches!(outcome.code(), Some("57P01" | "08006")), "{outcome:?}");
+    ensure!(outcome.answers.is_empty() && outcome.status == 'I', "{outcome:?}");
+    client.query("COMMIT")?;
+    ensure!(one(&mut client, "SELECT count(*) FROM cut")? == "0");
+    // What can be brought about again is.
+    for statement in ["SET search_path TO other, public", "SET my.own TO 'mine'", "PREPARE kept AS SELECT 42"] {
+        client.query(statement)?;
+    }
+    client.query("SELECT set_config('my.too', 'set', false)")?;
+    terminate(own, &mut client)?;
+    ensure!(on_another(&mut client, "SHOW search_path")? == "other, public");
+    ensure!(one(&mut client, "SHOW my.own")? == "mine");
+    ensure!(one(&mut client, "EXECUTE kept")? == "42");
+    // What cannot is told before anything runs without it.
+    client.query("INSERT INTO cut VALUES (1), (2)")?;
+    client.query("CREATE TEMP TABLE cut AS SELECT n FROM cut LIMIT 0")?;
+    terminate(own, &mut client)?;
+    let outcome = client.run("DELETE FROM cut", Protocol::Simple)?;
+    ensure!(outcome.error.is_some() && outcome.answers.is_empty(), "{outcome:?}");
+    ensure!(one(&mut client, "SELECT count(*) FROM public.cut")? == "2");
+    client.query("DROP TABLE public.cut")?;
+    // One user is one role, however the client spells it.
+    let mut spelled = Client::connect(&login(&server, "MIRA"))?;
+    ensure!(one(&mut spelled, "SELECT current_user")? == "mira");
+    server.finish()
+}
+
+fn kept_as_new() -> Result<()> {
+    let fleet = fleet()?;
+    let server = member(&fleet, Some(0))?;
+    server.admin()?.query("GRANT USAGE ON WORKLOAD analytics TO mira")?;
+    let mut client = Client::connect(&login(&server, "mira"))?;
+    client.query("SET SESSION WORKLOAD NONE")?;
+    client.query("CREATE TABLE here_only (n int)")?;
+    client.query("SET my.secret TO 'of the first'")?;
+    client.query("PREPARE of_the_first AS SELECT n FROM here_only")?;
+    let process_id = one(&mut client, "SELECT pg_backend_pid()")?;
+    // The other node has no such table: the session comes back, and asks the server for nothing any more.
+    let mut told = client.run("SET SESSION WORKLOAD analytics", Protocol::Simple)?.notices;
+    told.extend(client.run("SHOW WORKLOAD; SHOW WORKLOAD", Protocol::Simple)?.notices);
+    ensure!(told.iter().any(|notice| notice.message.contains("stays")), "{told:?}");
+    client.close()?;
+    let mut found = false;
+    for _ in 0..100 {
+        let mut next = Client::connect(&login(&server, "mira"))?;
+        next.query("SET SESSION WORKLOAD NONE")?;
+        if one(&mut next, "SELECT pg_backend_pid()")? == process_id {
+            ensure!(one(&mut next, "SELECT current_setting('my.secret', true)")?.is_empty());
+            ensure!(one(&mut next, "SELECT count(*) FROM pg_prepared_statements")? == "0");
+            next.query("DROP TABLE here_only")?;
+            found = true;
+            break;
+        }
+        next.close()?;
+    }
+    ensure!(found, "the connection was not kept");
+    server.finish()
+}
+
+/// A statement of ours waits for what was asked for before it.
+fn in_order() -> Result<()> {
+    let fleet = fleet()?;
+    let server = member(&fleet, Some(0))?;
+    let mut client = Client::connect(&login(&server, "mira"))?;
+    let answer = client.exchange(&[
+        Send::Query("SELECT 'first' FROM pg_sleep(0.3)"),
+        Send::Query("SHOW workload; SELECT 'second'"),
+        Send::Query("SELECT 'third'"),
+    ])?;
+    let told: Vec<&str> =
+        answer.iter().map(String::as_str).filter(|line| line.starts_with("row") || line.starts_with("ready")).collect();
+    let expected = ["row first", "ready I", "row ", "row second", "ready I", "row third", "ready I"];
+    ensure!(
+        told.len() == expected.len() && told.iter().zip(expected).all(|(one, other)| one.starts_with(other)),
+        "{answer:?}"
+    );
+    let answer = client.exchange(&[
+        Send::Query("BEGIN"),
+        Send::Query("SELECT 1/0"),
+        Send::Query("SHOW workload"),
+        Send::Query("ROLLBACK"),
+    ])?;
+    ensure!(answer.iter().any(|line| line.starts_with("error 25P02")), "{answer:?}");
     server.finish()
 }
 
