@@ -201,6 +201,7 @@ impl<O: Own> Data<O> {
     /// A session on a server: the next one is tried when one does not answer.
     async fn open(&mut self, mut here: Option<u64>) -> Result<(Upstream, Route), BytesMut> {
         let mut failed = None;
+        let mut again = true;
         for _ in 0..SERVERS_MAX {
             let mut route = match self.own.route(here) {
                 Ok(route) => route,
@@ -220,10 +221,12 @@ impl<O: Own> Data<O> {
                 Err(error) => {
                     debug!(node = route.name, error = &error as &dyn std::error::Error, "no session on this server");
                     let told = report::refused(&route, &error, &self.own.console_database());
-                    if !error.is_absence() {
+                    if !error.is_absence() || error.is_of_login() && !std::mem::take(&mut again) {
                         return Err(told);
                     }
-                    self.own.seen(route.node, Some(&reason(&error)));
+                    if !error.is_of_login() {
+                        self.own.seen(route.node, Some(&reason(&error)));
+                    }
                     failed = Some(told);
                     here = None;
                 }

@@ -97,6 +97,8 @@ impl Prober {
         let why = error.to_string();
         match error {
             UpstreamError::Unreachable { source, .. } if is_end(source) => Probed::Gone(why),
+            // Full, but there.
+            error if error.code() == Some("53300") => Probed::Answers { in_recovery: None, lag_ms: None },
             error if error.is_absence() => Probed::Silent(why),
             // Whoever says no is there.
             UpstreamError::Refused { .. } | UpstreamError::ProofMissing { .. } | UpstreamError::Proving { .. } => {

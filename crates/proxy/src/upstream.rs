@@ -150,6 +150,12 @@ impl UpstreamError {
         }
     }
 
+    /// Whether it can be the login alone that the server does not take: its limit of connections, or what it asked for. Other
+    /// logins may be taken, and nobody may shut them out so.
+    pub fn is_of_login(&self) -> bool {
+        matches!(self, Self::Time { .. }) || self.code() == Some("53300")
+    }
+
     /// The server's SQLSTATE, where it refused.
     pub fn code(&self) -> Option<&str> {
         let Self::Refused { fields, .. } = self else { return None };

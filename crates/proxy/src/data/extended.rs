@@ -100,18 +100,17 @@ impl<O: Own> Data<O> {
 
     /// Has the console answer the next message, after what the server was asked for before it.
     async fn answer_extended(&mut self) -> Step {
-        if self.flow.batch || !self.flow.is_settled() {
-            let asked = self.flow.batch;
-            self.flow.failed = false;
-            self.flow.shown = if asked { Shown::NotReady } else { Shown::All };
-            if asked {
-                self.flow.batch = false;
-                self.flow.ask(1, protocol::sync);
-            }
+        // Those of the batches before are the client's to see.
+        self.until_answered().await?;
+        if self.flow.batch {
+            self.flow.failed = self.flow.mistaken;
+            self.flow.shown = Shown::NotReady;
+            self.flow.batch = false;
+            self.flow.ask(1, protocol::sync);
             let settled = self.until_settled().await;
             self.flow.shown = Shown::All;
             settled?;
-            if asked && self.flow.failed {
+            if self.flow.failed {
                 self.flow.skips = true;
                 return Ok(());
             }

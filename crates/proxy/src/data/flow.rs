@@ -178,6 +178,8 @@ pub(crate) struct Flow {
     pub(crate) rows: Vec<Vec<Option<String>>>,
     /// Whether something was done since this was cleared that lasts beyond the transaction.
     pub(crate) dirty: bool,
+    /// Whether the server has told of an error since it was ready last.
+    pub(crate) mistaken: bool,
     /// Whether a statement that runs may do such a thing, though its tag will not say so.
     suspects: bool,
     /// The client's prepared statements, by name, as it sent them.
@@ -230,6 +232,7 @@ impl Flow {
             shown: Shown::All,
             failed: false,
             dirty: false,
+            mistaken: false,
             suspects: false,
             prepared: Prepared::default(),
             error: None,
@@ -246,6 +249,7 @@ impl Flow {
         (self.kept, self.to_server) = (BytesMut::new(), BytesMut::new());
         (self.server_rest, self.due, self.status) = (0, 0, b'I');
         (self.batch, self.copies, self.last_words, self.touched) = (false, false, None, false);
+        self.mistaken = false;
         std::mem::replace(&mut self.server, server)
     }
 
@@ -487,6 +491,7 @@ impl Flow {
                 matches!(header.kind, b'Z' | b'S' | b'E' | b'C') || (besides && matches!(header.kind, b'D' | b'A'));
             // However much it says, it is an error.
             self.failed |= header.kind == b'E';
+            self.mistaken |= header.kind == b'E';
             if watched && header.len <= LOOK_BYTES_MAX {
                 let Some(body) = header.body(rest) else { return Looked { moves: at, drops: 0, event: None } };
                 if besides && header.kind == b'A' {
@@ -516,7 +521,7 @@ impl Flow {
             b'Z' => {
                 self.due = self.due.saturating_sub(1);
                 self.status = body.first().copied().unwrap_or(b'I');
-                self.copies = false;
+                (self.copies, self.mistaken) = (false, false);
                 self.dirty |= self.shown == Shown::All && std::mem::take(&mut self.suspects);
                 if self.due == 0 {
                     self.control.set_ready(self.status);

@@ -26,6 +26,7 @@ pub(crate) fn trials() -> anyhow::Result<Vec<Trial>> {
         crate::trial("upstream_connection_that_ends", cut_off),
         crate::trial("upstream_session_is_new_to_the_next_client", kept_as_new),
         crate::trial("upstream_answers_come_in_order", in_order),
+        crate::trial("upstream_that_is_full_for_one_is_there_for_others", full_for_one),
         crate::trial("upstream_none_is_up", none_up),
     ];
     trials.extend(through::trials()?);
@@ -65,6 +66,7 @@ fn prepare(server: &Postgres) -> Result<()> {
         "ALTER DATABASE shop OWNER TO mira",
         "CREATE ROLE \"MIRA\" LOGIN SUPERUSER",
         "CREATE ROLE gunther LOGIN",
+        "CREATE ROLE narrow LOGIN CONNECTION LIMIT 1",
         "CREATE ROLE analytics_role",
         "GRANT analytics_role TO gunther",
         "SET password_encryption TO 'scram-sha-256'",
@@ -96,7 +98,7 @@ fn member(fleet: &Fleet, own: Option<usize>) -> Result<Server> {
         admin.query(&format!("CREATE NODE pg_{name} WITH '127.0.0.1' PORT {port} SUBCLUSTER sc_{name}"))?;
         admin.query(&format!("CREATE ROUTING RULE ROUTE WORKLOAD {name} TO SUBCLUSTER sc_{name}"))?;
     }
-    for user in ["mira", "gunther", "sofia", "old"] {
+    for user in ["mira", "gunther", "sofia", "old", "narrow"] {
         admin.query(&format!("CREATE USER {user} IDENTIFIED BY '{PASSWORD}'"))?;
     }
     Ok(server)
@@ -506,6 +508,24 @@ fn kept_as_new() -> Result<()> {
     server.finish()
 }
 
+/// A limit of one login says nothing of the server.
+fn full_for_one() -> Result<()> {
+    let fleet = fleet()?;
+    let server = member(&fleet, None)?;
+    for user in ["narrow", "mira"] {
+        server.admin()?.query(&format!("GRANT USAGE ON WORKLOAD analytics TO {user}"))?;
+    }
+    let [_, analytics, _] = ports(&fleet);
+    let mut first = Client::connect(&login(&server, "narrow"))?;
+    ensure!(one(&mut first, "SELECT current_user")? == "narrow");
+    let refused = refusal(&login(&server, "narrow"))?;
+    ensure!(refused.code == "53300", "{refused:?}");
+    ensure!(port(&mut Client::connect(&login(&server, "mira"))?)? == analytics);
+    let states = "SELECT count(*) FROM node_states WHERE node_name = 'pg_analytics' AND node_state = 'DOWN'";
+    ensure!(one(&mut server.admin()?, states)? == "0");
+    server.finish()
+}
+
 /// A statement of ours waits for what was asked for before it.
 fn in_order() -> Result<()> {
     let fleet = fleet()?;
@@ -523,6 +543,15 @@ fn in_order() -> Result<()> {
         told.len() == expected.len() && told.iter().zip(expected).all(|(one, other)| one.starts_with(other)),
         "{answer:?}"
     );
+    // Each batch has its ReadyForQuery, and what stands behind a mistake does not run.
+    let (parse, bind, run) = (Send::Parse("", "SELECT 'theirs'"), Send::Bind("", "", &[]), Send::Execute("", 0));
+    let ours = Send::Parse("", "SHOW workload");
+    let answer = client.exchange(&[parse, bind, run, Send::Sync, parse, bind, run, ours, bind, run, Send::Sync])?;
+    ensure!(answer.iter().filter(|line| *line == "ready I").count() == 2, "{answer:?}");
+    let wrong = Send::Parse("", "SELECT 1/0");
+    let answer = client.exchange(&[wrong, bind, run, ours, bind, run, Send::Sync])?;
+    ensure!(answer.iter().any(|line| line.starts_with("error 22012")), "{answer:?}");
+    ensure!(!answer.iter().any(|line| line.starts_with("done SHOW")), "{answer:?}");
     let answer = client.exchange(&[
         Send::Query("BEGIN"),
         Send::Query("SELECT 1/0"),
