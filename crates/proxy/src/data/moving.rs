@@ -59,19 +59,22 @@ impl State {
         state
     }
 
-    /// The statements that bring it about, in one string; empty when there is nothing to bring about.
-    fn statements(&self) -> String {
-        let mut text = String::new();
+    /// The statements that bring it about. Each PREPARE is alone: PostgreSQL keeps the string it came in.
+    fn statements(&self) -> Vec<String> {
+        let mut settings = String::new();
         for (name, value) in &self.settings {
             // A text can always be written to.
-            let _ = write!(text, "SELECT pg_catalog.set_config({}, {}, false);", quoted(name), quoted(value));
+            let _ = write!(settings, "SELECT pg_catalog.set_config({}, {}, false);", quoted(name), quoted(value));
         }
-        for prepare in &self.prepare {
-            text.push_str(prepare);
-            text.push(';');
-        }
-        text
+        let settings = (!settings.is_empty()).then_some(settings);
+        settings.into_iter().chain(self.prepare.iter().cloned()).collect()
     }
+}
+
+/// Writes them; how often the server will say that it is ready.
+fn write_all(statements: &[String]) -> (u32, impl FnOnce(&mut BytesMut) + '_) {
+    let count = u32::try_from(statements.len()).unwrap_or(u32::MAX);
+    (count, |out: &mut BytesMut| statements.iter().for_each(|statement| protocol::query(out, statement)))
 }
 
 fn type_ids(list: &str) -> Vec<u32> {
@@ -103,7 +106,8 @@ impl<O: Own> Data<O> {
             lost = Some("its prepared statements".to_owned());
         }
         let statements = state.statements();
-        if !statements.is_empty() && self.besides(|flow| flow.ask(1, |out| protocol::query(out, &statements))).await? {
+        let (count, write) = write_all(&statements);
+        if count > 0 && self.besides(|flow| flow.ask(count, write)).await? {
             lost = Some("its settings".to_owned());
         }
         let bodies: Vec<Vec<u8>> = self.flow.prepared.bodies().map(<[u8]>::to_vec).collect();
@@ -247,7 +251,8 @@ impl<O: Own> Data<O> {
         let statements = state.statements();
         self.flow.news.clear();
         self.flow.error = None;
-        if !statements.is_empty() && self.besides(|flow| flow.ask(1, |out| protocol::query(out, &statements))).await? {
+        let (count, write) = write_all(&statements);
+        if count > 0 && self.besides(|flow| flow.ask(count, write)).await? {
             return Ok(Some(self.flow.error.take().unwrap_or_default()));
         }
         if !state.parse.is_empty() {

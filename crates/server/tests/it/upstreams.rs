@@ -468,7 +468,7 @@ fn cut_off() -> Result<()> {
     terminate(own, &mut client)?;
     let outcome = client.run("DELETE FROM cut", Protocol::Simple)?;
     ensure!(outcome.error.is_some() && outcome.answers.is_empty(), "{outcome:?}");
-    ensure!(one(&mut client, "SELECT count(*) FROM public.cut")? == "2");
+    ensure!(on_another(&mut client, "SELECT count(*) FROM public.cut")? == "2");
     client.query("DROP TABLE public.cut")?;
     // One user is one role, however the client spells it.
     let mut spelled = Client::connect(&login(&server, "MIRA"))?;
