@@ -442,7 +442,13 @@ pub fn value_of(name: &str, session: &SessionState, catalog: &Catalog) -> String
 
 /// The zone that a session's times are shown and read in.
 pub fn zone_of(session: &SessionState, catalog: &Catalog) -> jiff::tz::TimeZone {
-    crate::sql::zone_named(&value("TimeZone", session, catalog)).unwrap_or(jiff::tz::TimeZone::UTC)
+    let name = value("TimeZone", session, catalog);
+    let eastwards = match name.split_at_checked(1) {
+        Some(("+", offset)) => Cow::Owned(format!("-{offset}")),
+        Some(("-", offset)) => Cow::Owned(format!("+{offset}")),
+        _ => name,
+    };
+    crate::sql::zone_named(&eastwards).unwrap_or(jiff::tz::TimeZone::UTC)
 }
 
 /// A Boolean setting by name.

@@ -57,8 +57,9 @@ fn values_are_read_as_postgresql_does() {
         ("client_encoding", "latin2", Err("invalid value for parameter \"client_encoding\": \"latin2\"")),
         ("TimeZone", "Europe/Berlin", Ok("Europe/Berlin")),
         ("TimeZone", "utc", Ok("UTC")),
-        ("TimeZone", "GMT-02:00", Ok("+02:00")),
-        ("TimeZone", "+05:30", Ok("-05:30")),
+        ("TimeZone", "GMT-02:00", Ok("-02:00")),
+        ("TimeZone", "+05:30", Ok("+05:30")),
+        ("TimeZone", "+03", Ok("-03:00")),
         ("TimeZone", "Middle/Earth", Err("invalid value for parameter \"TimeZone\": \"Middle/Earth\"")),
         (
             "standard_conforming_strings",

@@ -191,27 +191,29 @@ pub(super) fn always_on(text: &str) -> Result<String, Option<&'static str>> {
     }
 }
 
-/// UTC, an offset such as +02:00, or a name such as Europe/Berlin.
+/// UTC, a name such as Europe/Berlin, or an offset. The offset of a setting is POSIX's, which counts to the west: what is
+/// shown means the same when it is set again.
 pub(super) fn time_zone(text: &str) -> Result<String, Option<&'static str>> {
     const UTC: [&str; 6] = ["utc", "gmt", "z", "zulu", "local", "default"];
     let text = text.trim();
     if UTC.contains(&text.to_ascii_lowercase().as_str()) {
         return Ok(if text.eq_ignore_ascii_case("gmt") { "GMT" } else { "UTC" }.to_owned());
     }
-    // A number is hours to the east; anything else that begins with a sign is POSIX's, which counts to the west.
-    let westwards = text.contains(':') && text.starts_with(['+', '-']);
-    let zone = match westwards {
-        true => posix_offset(&format!("UTC{text}")),
-        false => posix_offset(text),
+    let zone = match text.split_at_checked(1) {
+        Some(("+" | "-", offset)) if offset.contains(':') => posix_offset(&format!("UTC{text}")),
+        // A number is hours to the east.
+        Some(("+", hours)) => posix_offset(&format!("UTC-{hours}")),
+        Some(("-", hours)) => posix_offset(&format!("UTC+{hours}")),
+        _ => posix_offset(text),
     };
     let zone = zone.unwrap_or_else(|| text.to_owned());
     if zone.parse::<Tz>().is_ok() {
         return Ok(zone);
     }
-    Err(Some("Write UTC, an offset such as +02:00, or a name such as Europe/Berlin."))
+    Err(Some("Write UTC, or a name such as Europe/Berlin."))
 }
 
-/// `GMT-02:00` and the like, which pgjdbc sends: two hours east of Greenwich, since POSIX counts westwards.
+/// The offset of `GMT-02:00` and the like, which pgjdbc sends: two hours east of Greenwich.
 fn posix_offset(text: &str) -> Option<String> {
     let at = text.find(['+', '-']).filter(|at| *at >= 3)?;
     let (name, offset) = text.split_at_checked(at)?;
@@ -220,6 +222,6 @@ fn posix_offset(text: &str) -> Option<String> {
     }
     let (hours, minutes) = offset.get(1..)?.split_once(':').unwrap_or((offset.get(1..)?, "0"));
     let (hours, minutes): (u8, u8) = (hours.parse().ok()?, minutes.parse().ok()?);
-    let sign = if offset.starts_with('-') { '+' } else { '-' };
+    let sign = if offset.starts_with('-') { '-' } else { '+' };
     (hours < 15 && minutes < 60).then(|| format!("{sign}{hours:02}:{minutes:02}"))
 }

@@ -166,7 +166,7 @@ const CHANGES: &[(&str, &[(&str, &str)])] = &[
     ("SELECT 1 / 0", &[]),
     ("ROLLBACK", &[("DateStyle", "ISO, MDY"), ("application_name", "")]),
     ("SET application_name = 'three'", &[("application_name", "three")]),
-    ("SET TimeZone = '+02:00'", &[("TimeZone", "-02:00")]),
+    ("SET TimeZone = '+02:00'", &[("TimeZone", "+02:00")]),
     ("DISCARD ALL", &[("TimeZone", "UTC"), ("application_name", "")]),
     // Nobody becomes another user.
     ("SET SESSION AUTHORIZATION DEFAULT", &[]),
